@@ -1,0 +1,1 @@
+"""Tare: what do containers cost a parallel program?"""
