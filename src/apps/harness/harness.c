@@ -1,0 +1,144 @@
+/* An app's life from MPI_Init to its exit code. */
+#include "harness.h"
+#include "internal.h"
+
+#include <math.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void *harness_allocate(size_t count, size_t bytes_each) {
+    void *memory = calloc(count > 0 ? count : 1, bytes_each);
+    if (memory == NULL) {
+        fprintf(stderr, "error: no memory for %zu x %zu bytes; choose smaller sizes or more ranks\n", count,
+                bytes_each);
+        MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+    }
+    return memory;
+}
+
+void outcome_add_metric(struct outcome *outcome, const char *name, double value) {
+    if (outcome->metric_count == sizeof outcome->metrics / sizeof outcome->metrics[0])
+        abort();
+    outcome->metrics[outcome->metric_count++] = (struct metric){name, value};
+}
+
+/* Why this number of ranks will not do; NULL if it will. */
+static const char *refuse_ranks(const struct app *app, const struct world *world) {
+    int ranks = world->size - app->extra_processes;
+    if (ranks < 1)
+        return "no computing rank is left beside the extra process; at least 2 processes are needed";
+    if (app->ranks == RANKS_POWER_OF_TWO && (ranks & (ranks - 1)) != 0)
+        return "not a power of two; 1, 2, 4, 8, ... are allowed";
+    if (app->ranks == RANKS_EXACTLY_TWO && ranks != 2)
+        return "not two; exactly 2 ranks are allowed";
+    return app->refuse ? app->refuse(world) : NULL;
+}
+
+static double run_timed(const struct app *app, const struct world *world) {
+    double seconds, longest;
+    MPI_Barrier(MPI_COMM_WORLD);
+    double start = MPI_Wtime();
+    app->run(world);
+    seconds = MPI_Wtime() - start;
+    MPI_Reduce(&seconds, &longest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    return longest; /* on rank 0 */
+}
+
+/* Not "error > tolerance": a NaN is wrong, too. */
+static bool is_right(const struct outcome *outcome) {
+    return outcome->error <= outcome->tolerance && outcome->fault[0] == '\0';
+}
+
+static void add_answer(struct text *text, const struct outcome *outcome) {
+    const char *names[] = {"value", "expected", "error", "tolerance"};
+    const double numbers[] = {outcome->value, outcome->expected, outcome->error, outcome->tolerance};
+    text_add(text, ",\"answer\":{");
+    for (int i = 0; i < 4; i++) {
+        text_add(text, "\"%s\":", names[i]);
+        text_add_number(text, numbers[i]);
+        text_add(text, ",");
+    }
+    if (outcome->checksum[0] != '\0')
+        text_add(text, "\"checksum\":\"%s\",", outcome->checksum);
+    text_add(text, "\"ok\":%s}", is_right(outcome) ? "true" : "false");
+}
+
+static void add_report(struct text *text, const struct app *app, const struct world *world, double app_s,
+                       const struct outcome *outcome) {
+    text_add(text, "{\"app\":\"%s\",\"options\":", app->name);
+    text_add_options(text, app);
+    text_add(text, ",\"ranks\":%d,\"processes\":%d,\"app_s\":%.9f,\"metrics\":{",
+             world->size - app->extra_processes, world->size, app_s);
+    for (int i = 0; i < outcome->metric_count; i++) {
+        text_add(text, "%s\"%s\":", i > 0 ? "," : "", outcome->metrics[i].name);
+        text_add_number(text, outcome->metrics[i].value);
+    }
+    text_add(text, "}");
+    add_answer(text, outcome);
+}
+
+static void say_what_is_wrong(const struct app *app, const struct outcome *outcome) {
+    if (outcome->fault[0] != '\0')
+        fprintf(stderr, "%s: error: wrong answer: %s; do not use this run's times\n", app->name,
+                outcome->fault);
+    else
+        fprintf(
+            stderr,
+            "%s: error: wrong answer: %.17g instead of %.17g, off by %.3g; at most %.3g is allowed; do not "
+            "use this run's times\n",
+            app->name, outcome->value, outcome->expected, outcome->error, outcome->tolerance);
+}
+
+/* Collective: proof, JSON line, and the exit code that all ranks leave with. */
+static int report(const struct app *app, const struct world *world, double app_s,
+                  const struct outcome *outcome) {
+    struct text text = {0};
+    int code = is_right(outcome) ? EXIT_SUCCESS : EXIT_WRONG_ANSWER;
+    if (world->rank == 0)
+        add_report(&text, app, world, app_s, outcome);
+    text_add(&text, ",\"proof\":[");
+    proof_add(&text, world);
+    text_add(&text, "]}\n");
+    if (world->rank == 0) {
+        if (code != EXIT_SUCCESS)
+            say_what_is_wrong(app, outcome);
+        if (fwrite(text.at, 1, text.length, stdout) != text.length || fflush(stdout) != 0) {
+            perror("error: cannot write the result to stdout");
+            code = EXIT_FAILURE;
+        }
+    }
+    free(text.at);
+    MPI_Bcast(&code, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    return code;
+}
+
+static int run_app(const struct app *app, const struct world *world, bool spoil) {
+    struct outcome outcome = {0};
+    if (app->setup)
+        app->setup(world);
+    double app_s = run_timed(app, world);
+    if (spoil)
+        app->spoil(world);
+    app->check(world, &outcome);
+    if (app->finish)
+        app->finish(world);
+    return report(app, world, app_s, &outcome);
+}
+
+int harness_main(const struct app *app, int argc, char **argv) {
+    struct world world;
+    int code = EXIT_USAGE;
+    bool spoil = options_parse(app, argc, argv);
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &world.size);
+    const char *reason = refuse_ranks(app, &world);
+    if (reason == NULL)
+        code = run_app(app, &world, spoil);
+    else if (world.rank == 0)
+        fprintf(stderr, "%s: error: %d %s: %s; start it with another number\n", app->name, world.size,
+                world.size == 1 ? "process" : "processes", reason);
+    MPI_Finalize();
+    return code;
+}

@@ -1,0 +1,186 @@
+/* The TCP connections between the ranks: the socket inodes of /proc/self/fd, looked up in /proc/self/net/tcp
+ * and tcp6; the interface is the one that carries the local address. Connections whose other end no rank
+ * holds (the launcher's daemon) are left out. */
+#include "internal.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <ifaddrs.h>
+#include <mpi.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { STATE_ESTABLISHED = 1, BUCKETS = 65536 };
+
+struct link {
+    char interface[IF_NAMESIZE];
+    char local[INET6_ADDRSTRLEN], peer[INET6_ADDRSTRLEN];
+    unsigned local_port, peer_port;
+    int has_peer, next; /* the other end is a rank's; the next link in the same bucket, or -1 */
+};
+
+static bool is_own_socket(unsigned long inode) {
+    char wanted[40], path[300], target[40];
+    bool found = false;
+    struct dirent *entry;
+    DIR *directory = opendir("/proc/self/fd");
+    snprintf(wanted, sizeof wanted, "socket:[%lu]", inode);
+    while (directory != NULL && !found && (entry = readdir(directory)) != NULL) {
+        snprintf(path, sizeof path, "/proc/self/fd/%s", entry->d_name);
+        ssize_t length = readlink(path, target, sizeof target - 1);
+        found = length > 0 && (target[length] = '\0', strcmp(target, wanted) == 0);
+    }
+    if (directory != NULL)
+        closedir(directory);
+    return found;
+}
+
+/* /proc prints an address as 32-bit words of the machine's byte order; a v4-mapped IPv6 address is IPv4. */
+static void read_address(const char *hex, char text[static INET6_ADDRSTRLEN]) {
+    static const unsigned char v4_mapped[12] = {[10] = 0xff, [11] = 0xff};
+    uint32_t words[4] = {0};
+    size_t count = strlen(hex) / 8;
+    for (size_t i = 0; i < count && i < 4; i++)
+        sscanf(hex + 8 * i, "%8x", &words[i]);
+    if (count == 1)
+        inet_ntop(AF_INET, words, text, INET6_ADDRSTRLEN);
+    else if (memcmp(words, v4_mapped, sizeof v4_mapped) == 0)
+        inet_ntop(AF_INET, &words[3], text, INET6_ADDRSTRLEN);
+    else
+        inet_ntop(AF_INET6, words, text, INET6_ADDRSTRLEN);
+}
+
+static void find_interface(struct link *link, const struct ifaddrs *first) {
+    char text[INET6_ADDRSTRLEN];
+    for (const struct ifaddrs *at = first; at != NULL; at = at->ifa_next) {
+        if (at->ifa_addr == NULL)
+            continue;
+        if (at->ifa_addr->sa_family == AF_INET)
+            inet_ntop(AF_INET, &((struct sockaddr_in *)at->ifa_addr)->sin_addr, text, sizeof text);
+        else if (at->ifa_addr->sa_family == AF_INET6)
+            inet_ntop(AF_INET6, &((struct sockaddr_in6 *)at->ifa_addr)->sin6_addr, text, sizeof text);
+        else
+            continue;
+        if (strcmp(text, link->local) == 0)
+            snprintf(link->interface, sizeof link->interface, "%s", at->ifa_name);
+    }
+}
+
+/* One line of /proc/self/net/tcp: number: local:port peer:port state queues timer retransmits uid timeout
+ * inode */
+static bool read_line(const char *line, struct link *link) {
+    char local[33], peer[33];
+    unsigned state;
+    unsigned long inode;
+    int found = sscanf(line, " %*d: %32[0-9A-F]:%x %32[0-9A-F]:%x %x %*s %*s %*s %*d %*d %lu", local,
+                       &link->local_port, peer, &link->peer_port, &state, &inode);
+    if (found != 6 || state != STATE_ESTABLISHED || !is_own_socket(inode))
+        return false;
+    read_address(local, link->local);
+    read_address(peer, link->peer);
+    return true;
+}
+
+static int collect_from(const char *path, const struct ifaddrs *interfaces, struct link **links, int count) {
+    char line[512];
+    FILE *file = fopen(path, "r");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        struct link link = {0};
+        if (!read_line(line, &link))
+            continue;
+        find_interface(&link, interfaces);
+        *links = realloc(*links, (size_t)(count + 1) * sizeof link);
+        if (*links == NULL)
+            abort();
+        (*links)[count++] = link;
+    }
+    if (file != NULL)
+        fclose(file);
+    return count;
+}
+
+static int collect(struct link **links) {
+    struct ifaddrs *interfaces = NULL;
+    if (getifaddrs(&interfaces) != 0)
+        interfaces = NULL;
+    int count = collect_from("/proc/self/net/tcp", interfaces, links, 0);
+    count = collect_from("/proc/self/net/tcp6", interfaces, links, count);
+    freeifaddrs(interfaces);
+    return count;
+}
+
+/* Masquerading (Docker's, for its bridge) may rewrite the address of one end, not of both. */
+static bool are_two_ends(const struct link *a, const struct link *b) {
+    return a->local_port == b->peer_port && a->peer_port == b->local_port &&
+           (strcmp(a->local, b->peer) == 0 || strcmp(a->peer, b->local) == 0);
+}
+
+/* The two ends of a connection have the same two ports and so share a bucket. */
+static void match_ends(struct link *links, int count) {
+    int *first = harness_allocate(BUCKETS, sizeof *first);
+    for (int i = 0; i < BUCKETS; i++)
+        first[i] = -1;
+    for (int i = 0; i < count; i++) {
+        int bucket = (links[i].local_port ^ links[i].peer_port) % BUCKETS;
+        for (int other = first[bucket]; other >= 0; other = links[other].next)
+            if (are_two_ends(&links[i], &links[other]))
+                links[i].has_peer = links[other].has_peer = true;
+        links[i].next = first[bucket];
+        first[bucket] = i;
+    }
+    free(first);
+}
+
+struct links links_gather(const struct world *world) {
+    struct links all = {0};
+    struct link *own = NULL;
+    int own_count = collect(&own), *bytes = harness_allocate((size_t)world->size, sizeof *bytes);
+    int *offsets = harness_allocate((size_t)world->size, sizeof *offsets);
+    all.start = harness_allocate((size_t)world->size + 1, sizeof *all.start);
+    MPI_Gather(&own_count, 1, MPI_INT, all.start + 1, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    for (int rank = 0; rank < world->size; rank++) {
+        bytes[rank] = all.start[rank + 1] * (int)sizeof *own;
+        offsets[rank] = all.start[rank] * (int)sizeof *own;
+        all.start[rank + 1] += all.start[rank];
+    }
+    all.at = harness_allocate((size_t)all.start[world->size], sizeof *own);
+    MPI_Gatherv(own, own_count * (int)sizeof *own, MPI_BYTE, all.at, bytes, offsets, MPI_BYTE, 0,
+                MPI_COMM_WORLD);
+    match_ends(all.at, all.start[world->size]);
+    free(own);
+    free(bytes);
+    free(offsets);
+    return all;
+}
+
+/* Open MPI may hold several connections between the same two addresses: one entry says it. */
+static bool is_listed(const struct link *first, const struct link *link) {
+    for (const struct link *earlier = first; earlier < link; earlier++)
+        if (earlier->has_peer && strcmp(earlier->local, link->local) == 0 &&
+            strcmp(earlier->peer, link->peer) == 0)
+            return true;
+    return false;
+}
+
+void links_add(struct text *text, const struct links *links, int rank) {
+    const struct link *first = links->at + links->start[rank];
+    const char *separator = "";
+    text_add(text, "[");
+    for (const struct link *link = first; link < links->at + links->start[rank + 1]; link++) {
+        if (!link->has_peer || is_listed(first, link))
+            continue;
+        text_add(text, "%s{\"interface\":", separator);
+        text_add_string(text, link->interface);
+        text_add(text, ",\"local\":\"%s\",\"peer\":\"%s\"}", link->local, link->peer);
+        separator = ",";
+    }
+    text_add(text, "]");
+}
+
+void links_free(struct links *links) {
+    free(links->at);
+    free(links->start);
+}

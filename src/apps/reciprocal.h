@@ -1,0 +1,63 @@
+/* The sum that dac and masterslave integrate with: 1/(1+x) at equidistant points.
+ *
+ * The inner loop is the plain arithmetic of the published programs: a multiplication, two additions, a
+ * division and an addition per point. Two things are done for the answer, neither at a cost that shows. The
+ * points go to LANES sums in turn, so that -O3 can vectorise the loop without reordering an addition: every
+ * flag set computes the same bits. And the blocks of points are added up with Neumaier's compensation, since
+ * 5e11 numbers added one by one to one variable would lose half of its digits. */
+#ifndef TARE_RECIPROCAL_H
+#define TARE_RECIPROCAL_H
+
+#include <float.h>
+#include <math.h>
+#include <stdint.h>
+
+enum { LANES = 256, BLOCK_ROWS = 128, BLOCK_POINTS = LANES * BLOCK_ROWS };
+
+/* Bound for the sum: an addition per row and per lane, and a point's own arithmetic, half an epsilon each. */
+#define RECIPROCAL_SUM_RELATIVE_ERROR ((BLOCK_ROWS + LANES + 16) * 0.5 * DBL_EPSILON)
+
+struct compensated {
+    double sum, correction;
+};
+
+/* A. Neumaier, ZAMM 54 (1974) 39: the part of the smaller addend that did not fit is kept. */
+static inline void compensated_add(struct compensated *total, double addend) {
+    double sum = total->sum + addend;
+    if (fabs(total->sum) >= fabs(addend))
+        total->correction += (total->sum - sum) + addend;
+    else
+        total->correction += (addend - sum) + total->sum;
+    total->sum = sum;
+}
+
+/* lanes[j] += 1/(1+x), x = origin + step * j */
+static inline void reciprocal_row(double *lanes, double origin, double step, int points) {
+    for (int j = 0; j < points; j++)
+        lanes[j] += 1.0 / (1.0 + (origin + step * j));
+}
+
+/* Sum of 1/(1+x) over x = origin + step * j, j = 0 .. points-1 < BLOCK_POINTS. */
+static inline double reciprocal_block(double origin, double step, int points) {
+    double lanes[LANES] = {0}, sum = 0;
+    int done = 0;
+    for (; done + LANES <= points; done += LANES)
+        reciprocal_row(lanes, origin + step * done, step, LANES);
+    reciprocal_row(lanes, origin + step * done, step, points - done);
+    for (int lane = 0; lane < LANES; lane++)
+        sum += lanes[lane];
+    return sum;
+}
+
+/* Sum of 1/(1+x) over x = start + step * (first + j), j = 0 .. points-1; first may be a half. */
+static inline double reciprocal_sum(double start, double step, double first, int64_t points) {
+    struct compensated total = {0, 0};
+    for (int64_t done = 0; done < points; done += BLOCK_POINTS) {
+        int64_t left = points - done;
+        int block = left < BLOCK_POINTS ? (int)left : BLOCK_POINTS;
+        compensated_add(&total, reciprocal_block(start + step * (first + (double)done), step, block));
+    }
+    return total.sum + total.correction;
+}
+
+#endif
