@@ -1,0 +1,82 @@
+"""Backends: runtime × network. One module here is one backend; its file name (with - for _) is the backend's name."""
+
+import importlib
+import pkgutil
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+Argv = list[str]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a backend must know of its block to say its commands."""
+
+    site: dict[str, Any]
+    interconnect: str
+    session: str
+    root: str  # the checkout, at the same path on every node and in every container
+    block_dir: str  # shared between the nodes, private to the session
+    nodes: tuple[str, ...]  # used nodes in rank order
+    cpus: tuple[str, ...]  # what the job may use on each node, as a list like 0-3
+    user: str  # uid:gid
+    timed: str  # the timer program, absolute
+    image: str | None = None  # Docker image with its digest
+    sif: str | None = None  # Singularity image, absolute
+
+
+@dataclass(frozen=True)
+class Backend:
+    """One way of running ranks. The base class is the native one: no container anywhere."""
+
+    name: str
+    runtime: str = "native"
+    network: str = "host"
+
+    def unavailable(self, site: dict[str, Any]) -> str | None:
+        """Return why the site file rules this backend out, or None."""
+        if self.runtime not in site["runtimes"]:
+            return f"site {site['name']!r} has no {self.runtime}"
+        return None
+
+    def subnet(self, context: Context) -> str:
+        """Return the subnet that MPI's messages and the launcher's own must use."""
+        return str(context.site["interconnects"][context.interconnect]["subnet"])
+
+    def host_names(self, context: Context) -> tuple[str, ...]:
+        """Return the names by which the launcher knows the places where ranks run."""
+        return context.nodes
+
+    def container_argv(self, context: Context, node: int) -> Argv | None:
+        """Return the command that holds this arm's container on a node while its stdin stays open, or None."""
+        del context, node
+        return None
+
+    def container_name(self, context: Context, node: int) -> str | None:
+        """Return the name of this arm's container on a node, or None where ranks run in none."""
+        del context, node
+        return None
+
+    def enter(self, context: Context) -> Argv:
+        """Return what goes before the launcher to run it where the first rank runs (outside the timed part)."""
+        del context
+        return []
+
+    def wrap(self, context: Context) -> Argv:
+        """Return what goes before each rank's program (inside the timed part)."""
+        del context
+        return []
+
+    def remote_agent(self, context: Context) -> str:
+        """Return the command by which the launcher starts its daemon on another node."""
+        if context.site["launch"] == "slurm":
+            return str(PurePosixPath(context.block_dir) / "srun-agent")
+        return "ssh -o BatchMode=yes -o StrictHostKeyChecking=accept-new"
+
+
+def load_backends() -> dict[str, Backend]:
+    """Return every backend by name."""
+    modules = (module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+    backends = (importlib.import_module(f"{__name__}.{module}").BACKEND for module in modules)
+    return {backend.name: backend for backend in backends}

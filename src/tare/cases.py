@@ -1,0 +1,214 @@
+"""From study and site to settings, cells, blocks and the shuffled order. Pure: nothing is run here."""
+
+import random
+from dataclasses import asdict, dataclass, field
+from itertools import product
+from typing import Any
+
+from tare.backends import Backend, load_backends
+from tare.config import FLAGS, Mapping, complete_options
+from tare.errors import TareError
+from tare.yamlio import suggestion
+
+BASELINE = "native"
+NOISE_FLOOR = "native-aa"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything but the backend: what one block holds still."""
+
+    kind: str  # "app", or "probe" for what runs beside the apps and is not counted among the cells
+    app: str
+    userland: str
+    toolchain: str
+    flags: str
+    nodes: int
+    ranks: int
+    processes: int
+    interconnect: str
+    binding: str
+    options: Mapping = field(hash=False)
+
+    @property
+    def id(self) -> str:
+        """The setting as a path: directory of its records, wildcard of its rule, column ``block``."""
+        return f"{self.app}/{self.toolchain}/{self.flags}/n{self.nodes}r{self.ranks}"
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """Processes on each used node, in rank order, as even as possible, the first nodes taking the rest."""
+        used = min(self.nodes, self.processes)
+        share, rest = divmod(self.processes, used)
+        return tuple(share + (index < rest) for index in range(used))
+
+    @property
+    def binary(self) -> str:
+        """Where the app's program is built, relative to the checkout."""
+        return f"build/{self.userland}/{self.toolchain}/{self.flags}/{self.app}"
+
+
+@dataclass(frozen=True)
+class Arm:
+    """What varies inside a block."""
+
+    name: str
+    backend: str
+
+
+@dataclass(frozen=True)
+class Block:
+    """One Slurm allocation: a setting, its arms, and which of them the site cannot run."""
+
+    setting: Setting
+    arms: tuple[Arm, ...]
+    skipped: Mapping = field(hash=False)  # arm name → reason
+    oversubscribed: bool = False
+
+    @property
+    def runnable(self) -> tuple[Arm, ...]:
+        """The arms that the site can run."""
+        return tuple(arm for arm in self.arms if arm.name not in self.skipped)
+
+
+def plan_blocks(study: Mapping, site: Mapping, manifests: Mapping, toolchains: Mapping) -> tuple[Block, ...]:
+    """Expand a study on a site into blocks; whatever cannot be planned is a one-line TareError."""
+    where = study["where"]
+    check_names(where, "toolchains", study["toolchains"], sorted(toolchains), "toolchain")
+    check_names(where, "flags", study["flags"], sorted(FLAGS), "flag set")
+    backends = load_backends()
+    check_names(where, "backends", study["backends"], sorted(backends), "backend")
+    if BASELINE not in study["backends"]:
+        raise TareError(f"{where}: backends: {BASELINE!r} is missing; every overhead is measured against it; add it")
+    arms = plan_arms(study)
+    return tuple(
+        Block(setting, arms, skipped_arms(arms, backends, site), max(setting.slots) > site["cpus_per_node"])
+        for setting in plan_settings(study, site, manifests)
+    )
+
+
+def check_names(where: str, key: str, found: list[str], known: list[str], what: str) -> None:
+    """Raise when a list in the study names something that does not exist."""
+    for index, name in enumerate(found):
+        if name not in known:
+            raise TareError(f"{where}: {key}[{index}]: unknown {what} {name!r}; {suggestion(name, known)}")
+
+
+def plan_arms(study: Mapping) -> tuple[Arm, ...]:
+    """Return the arms of every block: the study's backends, and a second native arm where the noise floor is asked for."""
+    arms = [Arm(name, name) for name in study["backends"]]
+    if study["noise_floor"]:
+        arms.append(Arm(NOISE_FLOOR, BASELINE))
+    return tuple(arms)
+
+
+def skipped_arms(arms: tuple[Arm, ...], backends: dict[str, Backend], site: Mapping) -> dict[str, str]:
+    """Return the arms that the site file rules out, each with its reason."""
+    reasons = {arm.name: backends[arm.backend].unavailable(site) for arm in arms}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
+
+
+def plan_settings(study: Mapping, site: Mapping, manifests: Mapping) -> list[Setting]:
+    """Expand apps and probes over toolchains, flags, nodes and ranks."""
+    where = study["where"]
+    settings = []
+    for kind, key in (("app", "apps"), ("probe", "probes")):
+        check_names(where, key, list(study[key]), sorted(manifests), "app")
+        for app, entry in study[key].items():
+            settings += app_settings(study, site, manifests[app], kind, entry, f"{where}: {key}.{app}")
+    return settings
+
+
+def app_settings(study: Mapping, site: Mapping, manifest: Mapping, kind: str, entry: Mapping, where: str) -> list[Setting]:
+    """Expand one app of the study."""
+    options = complete_options(manifest, entry.get("options", {}), f"{where}.options")
+    ranks_of_all = [2] if manifest["ranks"] == "exactly-two" else study["ranks"]
+    interconnect = study["interconnect"] or next(iter(site["interconnects"]))
+    if interconnect not in site["interconnects"]:
+        known = sorted(site["interconnects"])
+        raise TareError(
+            f"{study['where']}: interconnect: site {site['name']!r} has no {interconnect!r}; {suggestion(interconnect, known)}"
+        )
+    nodes_planned: list[int] = (study | entry)["nodes"]
+    ranks_planned: list[int] = ({"ranks": ranks_of_all} | entry)["ranks"]
+    for nodes in nodes_planned:
+        check_nodes(nodes, site, where)
+    for ranks in ranks_planned:
+        check_ranks(ranks, manifest, where)
+    return [
+        Setting(
+            kind=kind,
+            app=manifest["app"],
+            userland=study["userland"],
+            toolchain=toolchain,
+            flags=flags,
+            nodes=nodes,
+            ranks=ranks,
+            processes=ranks + manifest["extra_processes"],
+            interconnect=interconnect,
+            binding=study["binding"],
+            options=options,
+        )
+        for toolchain, flags, nodes, ranks in product(study["toolchains"], study["flags"], nodes_planned, ranks_planned)
+    ]
+
+
+def check_nodes(nodes: int, site: Mapping, where: str) -> None:
+    """Raise when a study wants more nodes than the site has."""
+    if nodes > site["nodes"]:
+        raise TareError(
+            f"{where}: nodes: found {nodes}; site {site['name']!r} has {site['nodes']}; ask for fewer or choose another site"
+        )
+
+
+def check_ranks(ranks: int, manifest: Mapping, where: str) -> None:
+    """Raise when an app cannot run on that number of ranks."""
+    if manifest["ranks"] == "power-of-two" and ranks & (ranks - 1):
+        raise TareError(f"{where}: ranks: found {ranks}; {manifest['app']} needs a power of two: 1, 2, 4, 8, …")
+    if manifest["ranks"] == "exactly-two" and ranks != 2:
+        raise TareError(f"{where}: ranks: found {ranks}; {manifest['app']} runs on exactly 2")
+
+
+def round_order(seed: int, setting_id: str, round_number: int, arms: list[str]) -> list[str]:
+    """Return the arms of one round in the order fixed by the study's seed.
+
+    ``arms`` are all of the block's: a round that runs fewer keeps to the order planned for all.
+    """
+    shuffled = sorted(arms)
+    random.Random(f"{seed}/{setting_id}/{round_number}").shuffle(shuffled)
+    return shuffled
+
+
+def plan_document(study: Mapping, site: Mapping, manifests: Mapping, toolchains: Mapping) -> dict[str, Any]:
+    """Return the plan as it is written down before anything runs: study, site, blocks with order and cells."""
+    blocks = plan_blocks(study, site, manifests, toolchains)
+    return {
+        "study": study,
+        "site": site,
+        "toolchains": {name: toolchains[name] for name in study["toolchains"]},
+        "blocks": {block.setting.id: block_document(block, study) for block in blocks},
+    }
+
+
+def block_document(block: Block, study: Mapping) -> dict[str, Any]:
+    """Return one block of the plan as plain data."""
+    names = [arm.name for arm in block.arms]
+    orders = [round_order(study["seed"], block.setting.id, number, names) for number in range(1, study["repeats"] + 1)]
+    return {
+        "setting": asdict(block.setting),
+        "slots": block.setting.slots,
+        "arms": {arm.name: arm.backend for arm in block.arms},
+        "skipped": block.skipped,
+        "oversubscribed": block.oversubscribed,
+        "order": orders,
+    }
+
+
+def block_from_document(document: Mapping) -> Block:
+    """Return the block that ``block_document`` wrote."""
+    return Block(
+        setting=Setting(**document["setting"]),
+        arms=tuple(Arm(name, backend) for name, backend in document["arms"].items()),
+        skipped=document["skipped"],
+        oversubscribed=document["oversubscribed"],
+    )

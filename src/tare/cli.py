@@ -1,0 +1,65 @@
+"""``python -m tare.cli``: the verbs that the rules call."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from tare.cases import plan_document
+from tare.collect import collect
+from tare.config import load_manifests, load_site, load_study, load_toolchains
+from tare.errors import TareError
+from tare.images import main as image
+from tare.records import write_atomically
+from tare.runner import measure_block
+
+
+def plan(argv: list[str]) -> None:
+    """Write down what will be measured, in which order, before anything runs."""
+    parser = argparse.ArgumentParser(prog="tare plan", description=plan.__doc__)
+    parser.add_argument("--config", required=True, help="Snakemake's config, as JSON")
+    parser.add_argument("--out", required=True, type=Path)
+    arguments = parser.parse_args(argv)
+    study = load_study(json.loads(arguments.config))
+    document = plan_document(study, load_site(study["site"]), load_manifests(), load_toolchains())
+    write_atomically(arguments.out.resolve(), json.dumps(document, indent=1) + "\n")
+
+
+def measure(argv: list[str]) -> None:
+    """Measure what is missing of one block."""
+    parser = argparse.ArgumentParser(prog="tare measure", description=measure.__doc__)
+    parser.add_argument("--plan", required=True, type=Path)
+    parser.add_argument("--block", required=True)
+    arguments = parser.parse_args(argv)
+    measure_block(arguments.plan.resolve(), arguments.block)
+
+
+def collect_study(argv: list[str]) -> None:
+    """Turn a study's records into measurements.csv and study.json."""
+    parser = argparse.ArgumentParser(prog="tare collect", description=collect_study.__doc__)
+    parser.add_argument("--plan", required=True, type=Path)
+    parser.add_argument("--measurements", required=True, type=Path)
+    parser.add_argument("--study", required=True, type=Path)
+    arguments = parser.parse_args(argv)
+    metrics = {app: manifest["metric"]["name"] for app, manifest in load_manifests().items()}
+    collect(arguments.plan, metrics, arguments.measurements, arguments.study)
+
+
+VERBS = {"plan": plan, "image": image, "measure": measure, "collect": collect_study}
+
+
+def main(argv: list[str]) -> int:
+    """Run one verb; a user's mistake is one line on stderr and exit code 1."""
+    if not argv or argv[0] not in VERBS:
+        print(f"tare: error: found {argv[:1]}; verbs: {', '.join(VERBS)}", file=sys.stderr)
+        return 2
+    try:
+        VERBS[argv[0]](argv[1:])
+    except TareError as error:
+        print(f"tare: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,136 @@
+"""From records to ``measurements.csv`` (one row per repeat) and ``study.json`` (what was planned, run, failed, skipped)."""
+
+import csv
+import datetime
+import io
+import json
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from tare.cases import BASELINE, NOISE_FLOOR, Arm, Block, block_from_document
+from tare.config import Mapping
+from tare.errors import TareError
+from tare.records import Record, Store, counted, read_records, validated, write_atomically
+from tare.yamlio import ROOT
+
+COLUMNS = (
+    *("app", "toolchain", "flags", "backend", "ranks", "rep", "wall_s", "app_s", "nodes", "block", "round", "order"),
+    *("session", "status", "exit_code", "processes", "oversubscribed", "interconnect", "userland", "metric", "value"),
+    *("startup_s", "other_cpu_s", "started", "hosts", "virtual", "plan", "reason"),
+)
+
+
+def cell_rows(records: list[Record], metric: str) -> list[Mapping]:
+    """Return a cell's rows in the order measured; warm-ups are not among ``records``."""
+    return [row(record, number, metric) for number, record in enumerate(records, start=1)]
+
+
+def row(record: Record, rep: int, metric: str) -> Mapping:
+    """Return one repeat as a row; what is absent stays empty."""
+    value = record["app_s"] if metric == "app_s" else record["metrics"].get(metric)
+    derived = {
+        "rep": rep,
+        "metric": metric,
+        "value": value,
+        "startup_s": startup_s(record["startup"]),
+        "other_cpu_s": record["cpu"]["other_s"],
+        "hosts": " ".join(record["hosts"]),
+    }
+    return {column: derived.get(column, record.get(column)) for column in COLUMNS}
+
+
+def startup_s(startup: Mapping) -> float | None:
+    """Return how long an arm's preparation took, or None where there was none."""
+    parts = [seconds for seconds in startup.values() if seconds is not None]
+    return sum(parts) if parts else None
+
+
+def csv_text(rows: list[Mapping]) -> str:
+    """Return rows as CSV with a header; None becomes an empty field."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def read_stamp(store: Store, setting_id: str, arm: str) -> Record:
+    """Return a cell's stamp; its absence means the block was not measured."""
+    stamps = read_records(store.stamp(setting_id, arm))
+    if not stamps:
+        raise TareError(f"{store.stamp(setting_id, arm)}: no stamp; the block was not measured; run snakemake again")
+    return stamps[0]
+
+
+def describe_cell(block: Block, arm: Arm, stamp: Record, records: list[Record]) -> Mapping:
+    """Return one cell for ``study.json``."""
+    setting = block.setting
+    last = records[-1] if records else {}
+    return {
+        "block": setting.id,
+        "kind": setting.kind,
+        "app": setting.app,
+        "userland": setting.userland,
+        "toolchain": setting.toolchain,
+        "flags": setting.flags,
+        "backend": arm.name,
+        "nodes": setting.nodes,
+        "ranks": setting.ranks,
+        "processes": setting.processes,
+        "oversubscribed": block.oversubscribed,
+        "counted": setting.kind == "app" and arm.name != NOISE_FLOOR,
+        "planned": stamp["planned"],
+        "measured": stamp["measured"],
+        "failed": stamp["failed"],
+        "pairs": stamp["pairs"],
+        "skipped": stamp["skipped"],
+        "argv": last.get("argv"),
+        "container_argv": last.get("container_argv"),
+        "startup": last.get("startup"),
+        "hosts": last.get("hosts"),
+        "options": setting.options,
+        "digests": last.get("digests"),
+    }
+
+
+def commit() -> str | None:
+    """Return the checkout's commit, or None outside a repository."""
+    argv = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return done.stdout.strip() or None
+
+
+def collect(plan_path: Path, metrics: dict[str, str], csv_path: Path, study_path: Path) -> None:
+    """Write a study's measurements and facts, from its plan, stamps and records."""
+    plan = json.loads(plan_path.read_text(encoding="utf-8"))
+    store = Store(plan_path.parent)
+    rows: list[Mapping] = []
+    cells: list[Mapping] = []
+    for document in plan["blocks"].values():
+        block = block_from_document(document)
+        for arm in block.arms:
+            stamp = read_stamp(store, block.setting.id, arm.name)
+            path = store.records(block.setting.id, arm.name)
+            records = [validated(record, str(path)) for record in counted(read_records(path), stamp["plan"])]
+            rows += cell_rows(records, metrics[block.setting.app])
+            cells.append(describe_cell(block, arm, stamp, records))
+    facts: dict[str, Any] = {
+        "study": plan["study"],
+        "site": plan["site"],
+        "baseline": BASELINE,
+        "seed": plan["study"]["seed"],
+        "repeats": plan["study"]["repeats"],
+        "provenance": {
+            "commit": commit(),
+            "snakemake": version("snakemake"),
+            "made": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        },
+        "cells": cells,
+    }
+    write_atomically(csv_path, csv_text(rows))
+    write_atomically(study_path, json.dumps(facts, indent=1, sort_keys=True) + "\n")

@@ -1,0 +1,132 @@
+"""Study, site, toolchains and app manifests: read, completed with defaults, checked before anything starts."""
+
+import copy
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from tare.errors import TareError
+from tare.yamlio import ROOT, check, read_yaml, shown, suggestion
+
+Mapping = dict[str, Any]
+
+DEFAULT_STUDY = ROOT / "config" / "config.yaml"
+APPS = ROOT / "src" / "apps"
+FLAGS = {
+    "O0": ("-O0",),
+    "O2": ("-O2",),
+    "O3": ("-O3",),
+    "O3_native": ("-O3", "-march=native"),
+}
+"""Compiler flag sets of Kononowicz & Czarnul 2022, Section 4; names are config values, wildcards and labels."""
+
+STUDY_DEFAULTS: Mapping = {
+    "probes": {},
+    "userland": "debian13",
+    "noise_floor": False,
+    "interconnect": None,
+    "binding": "core",
+    "warmup": 1,
+    "timeout_s": 600,
+}
+SITE_DEFAULTS: Mapping = {"virtual": False, "shared_cpus": False}
+SCHEDULER_DEFAULTS: Mapping = {"account": None, "runtime_min": 60, "exclusive": True, "sbatch": []}
+DOCKER_DEFAULTS: Mapping = {"command": "docker", "registry": None, "ssh_port": 22022, "shm_size": "1g"}
+SINGULARITY_DEFAULTS: Mapping = {"command": "apptainer", "no_https": False}
+
+
+def load_study(overrides: Mapping) -> Mapping:
+    """Return the checked study.
+
+    ``overrides`` is Snakemake's config: a whole study (``--configfile``), or single keys (``--config``) laid over the
+    file that its key ``study`` names (default: config/config.yaml).
+    """
+    given = copy.deepcopy(dict(overrides))
+    source = Path(given.pop("study", DEFAULT_STUDY))
+    where = shown(source)
+    if "apps" in given:
+        study, where = given, "--configfile"
+    else:
+        study = read_yaml(source)
+        if not isinstance(study, dict):
+            raise TareError(f"{where}: not a study: found {type(study).__name__}; must be a mapping of keys to values")
+        study |= given
+    check(study, "study", where)
+    return {**STUDY_DEFAULTS, **study, "where": where}
+
+
+def load_site(name: str) -> Mapping:
+    """Return the checked site ``config/sites/<name>.yaml``, with what was discovered on the machine laid over it."""
+    path = ROOT / "config" / "sites" / f"{name}.yaml"
+    known = sorted(file.stem for file in path.parent.glob("*.yaml") if file.stem != "template")
+    if not path.is_file():
+        raise TareError(f"site: unknown site {name!r}; {suggestion(name, known)}; sites stand in config/sites/")
+    return complete_site(read_yaml(path), shown(path))
+
+
+def complete_site(read: Any, where: str) -> Mapping:
+    """Check a site as read, lay discovered facts over it, and fill in defaults."""
+    check(read, "site", where)
+    site: Mapping = {**SITE_DEFAULTS, **read}
+    facts = ROOT / site.get("discovered", "")
+    if "discovered" in site and facts.is_file():
+        site |= read_yaml(facts)
+        check(site, "site", shown(facts))
+    if site["cpus_per_node"] is None:
+        site["cpus_per_node"] = len(os.sched_getaffinity(0))
+    if "scheduler" in site:
+        site["scheduler"] = {**SCHEDULER_DEFAULTS, **site["scheduler"]}
+    elif site["launch"] != "local":
+        raise TareError(f"{where}: launch: {site['launch']!r} needs a scheduler; add scheduler: {{partition: …}}")
+    for runtime, defaults in (("docker", DOCKER_DEFAULTS), ("singularity", SINGULARITY_DEFAULTS)):
+        if runtime in site["runtimes"]:
+            site["runtimes"] = {**site["runtimes"], runtime: {**defaults, **site["runtimes"][runtime]}}
+    return site
+
+
+def load_toolchains() -> Mapping:
+    """Return config/toolchains.yaml, checked."""
+    path = ROOT / "config" / "toolchains.yaml"
+    toolchains: Mapping = read_yaml(path)
+    check(toolchains, "toolchains", shown(path))
+    return toolchains
+
+
+def load_manifests() -> dict[str, Mapping]:
+    """Return every app's manifest (src/apps/<app>.yaml), checked, by app name."""
+    manifests = {}
+    for path in sorted(APPS.glob("*.yaml")):
+        manifest = read_yaml(path)
+        check(manifest, "app", shown(path))
+        if manifest["app"] != path.stem or not path.with_suffix(".c").is_file():
+            raise TareError(f"{shown(path)}: app: {manifest['app']!r} needs {path.stem}.c beside it and the same name")
+        manifests[path.stem] = {"extra_processes": 0, **manifest}
+    return manifests
+
+
+def complete_options(manifest: Mapping, given: Mapping, where: str) -> Mapping:
+    """Return all options of an app: the study's where given, else the manifest's defaults; each checked."""
+    known = manifest["options"]
+    for name in given:
+        if name not in known:
+            raise TareError(f"{where}: unknown option {name!r} of {manifest['app']}; {suggestion(name, sorted(known))}")
+    options = {name: given.get(name, spec["default"]) for name, spec in known.items()}
+    for name, value in options.items():
+        options[name] = checked_option(value, known[name], f"{where}.{name}")
+    return options
+
+
+def checked_option(value: Any, spec: Mapping, where: str) -> Any:
+    """Return one option's value in its type, or raise the TareError that says what is allowed."""
+    types: dict[str, Any] = {"integer": int, "number": (int, float), "string": str}
+    if spec["type"] == "integer" and isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, types[spec["type"]]):
+        raise TareError(f"{where}: found {value!r}; must be of type {spec['type']}: {spec['help']}")
+    if not isinstance(value, str) and not spec.get("minimum", value) <= value <= spec.get("maximum", value):
+        limits = f"{spec.get('minimum', '-∞')} to {spec.get('maximum', '∞')}"
+        raise TareError(f"{where}: found {value!r}; allowed: {limits}: {spec['help']}")
+    if isinstance(value, str) and not re.fullmatch(spec.get("pattern", ".*"), value):
+        raise TareError(f"{where}: found {value!r}; must match {spec['pattern']}: {spec['help']}")
+    return value

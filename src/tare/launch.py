@@ -1,0 +1,90 @@
+"""The launcher's command line: the same for every backend but for names, subnet, agent and the rank's wrapper."""
+
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from tare.backends import Argv, Backend, Context
+
+ENVIRONMENT = ("HOME", "LANG", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "SLURM_CONF", "TZ", "USER")
+"""What a launch keeps of the job's environment: no SLURM_JOB_*, PMIX_* or OMPI_* of an outer layer may steer it."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is launched: the app's binary and options, and how its ranks are laid out."""
+
+    mpirun: str
+    binary: str  # relative to the checkout
+    options: dict[str, Any]
+    slots: tuple[int, ...]
+    binding: str
+    oversubscribed: bool
+
+
+def message_options(subnet: str, oversubscribed: bool) -> Argv:
+    """Return the MPI layer's parameters: one transport choice for all backends, native included.
+
+    Single-copy shared memory (CMA) is off because it is refused between containers; ranks that share a CPU must yield it.
+    """
+    parameters = {
+        "pml": "ob1",
+        "btl": "self,sm,tcp",
+        "smsc": "^cma,knem,xpmem",
+        "btl_tcp_if_include": subnet,
+        "mpi_yield_when_idle": str(int(oversubscribed)),
+    }
+    return [word for name, value in parameters.items() for word in ("--mca", name, value)]
+
+
+def launcher_options(subnet: str, agent: str) -> Argv:
+    """Return the launcher's own parameters: an explicit host list, daemons started by ``agent``, no resource manager."""
+    parameters = {
+        "ras": "^slurm",
+        "plm": "ssh",
+        "plm_ssh_agent": agent,
+        "prte_if_include": subnet,
+    }
+    return [word for name, value in parameters.items() for word in ("--prtemca", name, value)]
+
+
+def layout_options(program: Program, hosts: tuple[str, ...]) -> Argv:
+    """Return where ranks go: filled node by node, each bound to a core unless they must share CPUs."""
+    binding = "none" if program.oversubscribed else program.binding
+    host_list = ",".join(f"{host}:{slots}" for host, slots in zip(hosts, program.slots, strict=True))
+    return ["--host", host_list, "-n", str(sum(program.slots)), "--map-by", "slot", "--bind-to", binding]
+
+
+def rank_argv(program: Program, context: Context) -> Argv:
+    """Return the program and its options as every backend runs them."""
+    options = [word for name, value in program.options.items() for word in (f"--{name}", str(value))]
+    return [str(PurePosixPath(context.root) / program.binary), *options]
+
+
+def mpirun_argv(program: Program, backend: Backend, context: Context) -> Argv:
+    """Return the timed command: from here to its exit is ``wall_s``."""
+    subnet = backend.subnet(context)
+    return [
+        program.mpirun,
+        *launcher_options(subnet, backend.remote_agent(context)),
+        *layout_options(program, backend.host_names(context)),
+        *message_options(subnet, program.oversubscribed),
+        *backend.wrap(context),
+        *rank_argv(program, context),
+    ]
+
+
+def launch_argv(program: Program, backend: Backend, context: Context, result: str, timeout_s: float) -> Argv:
+    """Return the whole command of one repeat: enter the first place, time the launcher there."""
+    timer = [context.timed, "--out", result, "--timeout", f"{timeout_s:g}", "--"]
+    return [*backend.enter(context), *timer, *mpirun_argv(program, backend, context)]
+
+
+def srun_agent(job: str, cpus_per_node: int) -> str:
+    """Return the launcher's agent for sites without ssh between nodes: a script that starts a command through Slurm."""
+    return (
+        "#!/bin/sh\n"
+        "host=$1\nshift\n"
+        f"exec srun --jobid={job} --overlap --nodes=1 --ntasks=1 --cpus-per-task={cpus_per_node} --cpu-bind=none --mpi=none "
+        '--nodelist="$host" /bin/sh -c "$*"\n'
+    )

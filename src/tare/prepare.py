@@ -1,0 +1,295 @@
+"""Preparing a block's arms: images on the nodes, containers up and reachable, namespaces noted; timed apart from the repeats."""
+
+import json
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tare import images
+from tare.allocation import NodeLink, ask_all, output_of
+from tare.backends import Backend, Context
+from tare.backends._docker import Docker
+from tare.cases import Block
+from tare.config import Mapping
+from tare.errors import TareError
+from tare.launch import srun_agent
+from tare.proof import Place, parse_list
+from tare.records import file_sha256
+from tare.yamlio import ROOT
+
+READY_WITHIN_S = 60.0
+KINDS = ("net", "mnt", "uts", "pid")
+
+
+@dataclass
+class Prepared:
+    """An arm that is ready to launch."""
+
+    backend: Backend
+    places: tuple[Place, ...]
+    mpi: str
+    startup: dict[str, float | None] = field(default_factory=dict)  # image_s, containers_s
+
+
+def write_block_files(context: Context, site: Mapping, job: str | None) -> None:
+    """Make the session's directory: keys for this block only, a passwd file for its containers, the Slurm agent."""
+    directory = Path(context.block_dir)
+    directory.mkdir(parents=True, mode=0o700)
+    for name in ("key", "host_key"):
+        output_of(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "tare block", "-f", str(directory / name)])
+    (directory / "known_hosts").write_text(f"tare {(directory / 'host_key.pub').read_text()}")
+    uid, gid = context.user.split(":")
+    passwd = [
+        "root:x:0:0:root:/root:/bin/sh",
+        "sshd:x:101:65534::/run/sshd:/usr/sbin/nologin",
+        f"tare:x:{uid}:{gid}::/tmp:/bin/sh",
+    ]
+    (directory / "passwd").write_text("\n".join(passwd) + "\n")
+    if job is not None and site["launch"] == "slurm":
+        agent = directory / "srun-agent"
+        agent.write_text(srun_agent(job, site["cpus_per_node"]))
+        agent.chmod(0o700)
+
+
+def sshd_config(context: Context, port: int) -> str:
+    """Return the configuration of the sshd in a block's containers: key only, unprivileged, for this block."""
+    lines = {
+        "Port": port,
+        "HostKey": f"{context.block_dir}/host_key",
+        "AuthorizedKeysFile": f"{context.block_dir}/key.pub",
+        "PidFile": "none",
+        "UsePAM": "no",
+        "StrictModes": "no",
+        "PasswordAuthentication": "no",
+        "KbdInteractiveAuthentication": "no",
+        "UseDNS": "no",
+    }
+    return "".join(f"{key} {value}\n" for key, value in lines.items())
+
+
+def ssh_config(context: Context, port: int, addresses: dict[str, str]) -> str:
+    """Return the ssh client's configuration of an arm: where its containers are, and whom to trust."""
+    common = {
+        "Port": port,
+        "User": "tare",
+        "IdentityFile": f"{context.block_dir}/key",
+        "IdentitiesOnly": "yes",
+        "UserKnownHostsFile": f"{context.block_dir}/known_hosts",
+        "StrictHostKeyChecking": "yes",
+        "HostKeyAlias": "tare",
+        "BatchMode": "yes",
+        "LogLevel": "ERROR",
+    }
+    hosts = "".join(f"Host {name}\n  HostName {address}\n" for name, address in addresses.items())
+    return hosts + "Host *\n" + "".join(f"  {key} {value}\n" for key, value in common.items())
+
+
+def expect_ok(answers: list[dict[str, Any]], links: list[NodeLink], what: str) -> list[str]:
+    """Return every node's stdout, or raise with the first node's failure."""
+    for answer, link in zip(answers, links, strict=True):
+        if answer.get("error") or answer.get("exit_code", 0) != 0:
+            said = (answer.get("error") or answer["stderr"]).strip().splitlines()
+            raise TareError(f"{link.node}: {what}: exit {answer.get('exit_code')}: {said[-1] if said else 'no message'}")
+    return [answer.get("stdout", "") for answer in answers]
+
+
+def node_places(hellos: list[dict[str, Any]]) -> tuple[Place, ...]:
+    """Return the nodes themselves as places."""
+    return tuple(
+        Place(
+            hostname=hello["hostname"],
+            node_ns=hello["ns"],
+            container_ns=None,
+            cpus=frozenset(hello["cpus"]),
+            cores=tuple(frozenset(core) for core in hello["cores"]),
+        )
+        for hello in hellos
+    )
+
+
+def prepare_arm(
+    block: Block,
+    mpirun: str,
+    backend: Backend,
+    context: Context,
+    links: list[NodeLink],
+    places: tuple[Place, ...],
+) -> Prepared:
+    """Make one arm ready; a TareError says why it cannot be."""
+    if isinstance(backend, Docker):
+        return prepare_docker(block, mpirun, backend, context, links, places)
+    startup: dict[str, float | None] = {"image_s": None, "containers_s": None}
+    if backend.runtime == "singularity":
+        startup["containers_s"] = try_singularity(backend, context, links)
+    return Prepared(backend, places, launcher_version(links[0], [mpirun]), startup)
+
+
+def try_singularity(backend: Backend, context: Context, links: list[NodeLink]) -> float:
+    """Start one empty container on every node; return how long that took."""
+    begin = time.monotonic()
+    expect_ok(
+        ask_all(links, "run", argv=[*backend.wrap(context), "true"], timeout_s=READY_WITHIN_S),
+        links,
+        "apptainer exec",
+    )
+    return time.monotonic() - begin
+
+
+def launcher_version(link: NodeLink, argv: list[str]) -> str:
+    """Return what the launcher says of itself, such as ``mpirun (Open MPI) 5.0.7``."""
+    said = expect_ok([link.ask("run", argv=[*argv, "--version"], timeout_s=30)], [link], f"{argv[-1]} --version")[0]
+    return said.splitlines()[0].strip()
+
+
+def prepare_docker(
+    block: Block,
+    mpirun: str,
+    backend: Docker,
+    context: Context,
+    links: list[NodeLink],
+    places: tuple[Place, ...],
+) -> Prepared:
+    """Fetch the image, start one container per node, and wait until each reaches every other by ssh."""
+    startup: dict[str, float | None] = {"image_s": fetch_image(block, context, links)}
+    begin = time.monotonic()
+    start_containers(backend, context, links)
+    addresses = wait_for_addresses(backend, context, links)
+    spread_names(backend, context, links, addresses)
+    wait_for_ssh(backend, context, links)
+    startup["containers_s"] = time.monotonic() - begin
+    namespaces = container_namespaces(backend, context, links)
+    inside = tuple(
+        Place(
+            host if backend.network != "host" else place.hostname,
+            place.node_ns,
+            namespace,
+            place.cpus,
+            place.cores,
+        )
+        for host, place, namespace in zip(backend.host_names(context), places, namespaces, strict=True)
+    )
+    return Prepared(backend, inside, launcher_version(links[0], [*backend.enter(context), mpirun]), startup)
+
+
+def fetch_image(block: Block, context: Context, links: list[NodeLink]) -> float:
+    """See that every node has the image; return how long that took."""
+    begin = time.monotonic()
+    docker = context.site["runtimes"]["docker"]["command"]
+    there = ask_all(links, "run", argv=[docker, "image", "inspect", "--format", "there", str(context.image)], timeout_s=30)
+    if any(answer["exit_code"] == 127 for answer in there):
+        expect_ok(there, links, "docker")
+    if any(answer["exit_code"] != 0 for answer in there):
+        argv = images.fetch_argv(context.site, block.setting.userland, str(context.image))
+        expect_ok(ask_all(links, "run", argv=argv, timeout_s=600), links, "docker image")
+    return time.monotonic() - begin
+
+
+def start_containers(backend: Docker, context: Context, links: list[NodeLink]) -> None:
+    """Start the arm's containers on all nodes at once, held by the nodes' agents."""
+    directory = Path(backend.directory(context))
+    directory.mkdir()
+    port = context.site["runtimes"]["docker"]["ssh_port"]
+    (directory / "sshd_config").write_text(sshd_config(context, port))
+    for index, link in enumerate(links):
+        log = str(directory / f"container{index}.log")
+        link.send("hold", name=backend.name, argv=backend.container_argv(context, index), log=log)
+    expect_ok([link.receive() for link in links], links, "docker run")
+
+
+def wait_for_addresses(backend: Docker, context: Context, links: list[NodeLink]) -> dict[str, str]:
+    """Wait until every container runs; return its host name and address (on the host network: none)."""
+    docker = context.site["runtimes"]["docker"]["command"]
+    found = '{"running":{{.State.Running}},"networks":{{json .NetworkSettings.Networks}}}'
+    addresses = {}
+    for index, (link, host) in enumerate(zip(links, backend.host_names(context), strict=True)):
+        argv = [docker, "container", "inspect", "--format", found, backend.container_name(context, index)]
+        state = json.loads(ask_until_ok(backend, context, link, argv, lambda said: json.loads(said)["running"]))
+        if backend.network != "host":
+            addresses[host] = state["networks"][backend.network_name(context)]["IPAddress"]
+    return addresses
+
+
+def ask_until_ok(backend: Docker, context: Context, link: NodeLink, argv: list[str], good: Any) -> str:
+    """Run a command on a node until it succeeds and its stdout is good; the container's own words explain a failure."""
+    deadline = time.monotonic() + READY_WITHIN_S
+    while True:
+        answer = link.ask("run", argv=argv, timeout_s=30)
+        if answer["exit_code"] == 0 and good(answer["stdout"]):
+            return str(answer["stdout"])
+        ended = link.ask("held_ended", name=backend.name)["exit_code"]
+        if ended is not None or time.monotonic() > deadline:
+            log = Path(backend.directory(context)) / f"container{context.nodes.index(link.node)}.log"
+            words = (log.read_text(errors="replace") + answer["stderr"]).strip().splitlines()
+            reason = f"exit {ended}" if ended is not None else f"not ready after {READY_WITHIN_S:g} s"
+            raise TareError(f"{link.node}: {backend.name}: container: {reason}: {words[-1] if words else 'no message'}")
+        time.sleep(0.1)
+
+
+def spread_names(backend: Docker, context: Context, links: list[NodeLink], addresses: dict[str, str]) -> None:
+    """Tell every container the others' names, in its /etc/hosts and its ssh configuration."""
+    docker = context.site["runtimes"]["docker"]
+    config = ssh_config(context, docker["ssh_port"], addresses)
+    (Path(backend.directory(context)) / "ssh_config").write_text(config)
+    if not addresses:
+        return
+    for index, link in enumerate(links):
+        own = backend.host_names(context)[index]
+        lines = "".join(f"{address}\t{name}\n" for name, address in addresses.items() if name != own)
+        argv = [
+            docker["command"],
+            "exec",
+            "--interactive",
+            "--user",
+            "0",
+            backend.container_name(context, index),
+            "tee",
+            "-a",
+            "/etc/hosts",
+        ]
+        link.send("run", argv=argv, timeout_s=30, text=lines)
+    expect_ok([link.receive() for link in links], links, "docker exec tee")
+
+
+def wait_for_ssh(backend: Docker, context: Context, links: list[NodeLink]) -> None:
+    """Wait until the first container reaches every other by ssh."""
+    config = str(Path(backend.directory(context)) / "ssh_config")
+    for host in backend.host_names(context)[1:]:
+        ask_until_ok(
+            backend,
+            context,
+            links[0],
+            [*backend.enter(context), "ssh", "-F", config, host, "true"],
+            lambda _said: True,
+        )
+
+
+def container_namespaces(backend: Docker, context: Context, links: list[NodeLink]) -> list[dict[str, str]]:
+    """Return the namespaces of the arm's containers, as seen by a process put into each."""
+    docker = context.site["runtimes"]["docker"]["command"]
+    for index, link in enumerate(links):
+        argv = [
+            docker,
+            "exec",
+            backend.container_name(context, index),
+            "readlink",
+            *(f"/proc/self/ns/{kind}" for kind in KINDS),
+        ]
+        link.send("run", argv=argv, timeout_s=30)
+    texts = expect_ok([link.receive() for link in links], links, "docker exec readlink")
+    return [{kind: line.partition("[")[2].rstrip("]") for kind, line in zip(KINDS, text.split(), strict=True)} for text in texts]
+
+
+def block_digests(block: Block) -> dict[str, Any]:
+    """Return the digests that a block's plan covers, of what is built by now (None where it is not)."""
+    binary = ROOT / block.setting.binary
+    return {
+        "binary": file_sha256(binary) if binary.is_file() else None,
+        "images": images.digests(block.setting.userland),
+    }
+
+
+def cpu_list(cpus: list[int]) -> str:
+    """Return CPUs as a list that Docker takes."""
+    assert parse_list(",".join(map(str, cpus))) == set(cpus)
+    return ",".join(map(str, cpus))

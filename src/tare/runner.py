@@ -1,0 +1,402 @@
+"""Measuring one block: the one module that launches what is timed."""
+
+import contextlib
+import datetime
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tare import images
+from tare.allocation import Allocation, NodeLink, agent_argv, ask_all, find_allocation, is_alive
+from tare.backends import Context, load_backends
+from tare.cases import Arm, Block, block_from_document, round_order
+from tare.config import Mapping
+from tare.errors import TareError
+from tare.launch import ENVIRONMENT, Program, launch_argv, mpirun_argv
+from tare.prepare import Prepared, block_digests, cpu_list, node_places, prepare_arm, write_block_files
+from tare.proof import Label, contradictions, read_answer
+from tare.records import (
+    Missing,
+    Record,
+    Store,
+    append_record,
+    find_missing,
+    make_stamp,
+    plan_digests,
+    release_lease,
+    try_lease,
+    write_atomically,
+)
+from tare.yamlio import ROOT
+
+STDERR_KEPT = 2000
+LEASE_POLL_S = 5.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """One block, measured by one job."""
+
+    plan: Mapping
+    block: Block
+    store: Store
+    allocation: Allocation
+
+    @property
+    def study(self) -> Mapping:
+        """The study as planned."""
+        study: Mapping = self.plan["study"]
+        return study
+
+    @property
+    def site(self) -> Mapping:
+        """The site as planned."""
+        site: Mapping = self.plan["site"]
+        return site
+
+    @property
+    def work(self) -> Path:
+        """The session's directory, seen by all nodes and containers; gone when the job ends."""
+        return self.store.root / "work" / self.allocation.session
+
+    @property
+    def program(self) -> Program:
+        """What is launched."""
+        setting = self.block.setting
+        mpirun = self.plan["toolchains"][setting.toolchain]["mpirun"]
+        return Program(mpirun, setting.binary, setting.options, setting.slots, setting.binding, self.block.oversubscribed)
+
+
+def say(text: str) -> None:
+    """Tell whoever reads the job's log."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def leave(signal_number: int, _frame: object) -> None:
+    """Turn SIGTERM (scancel, time-out) into an exit that cleans up."""
+    raise SystemExit(128 + signal_number)
+
+
+def measure_block(plan_path: Path, setting_id: str) -> None:
+    """Run what is missing of one block and write its stamps."""
+    plan = json.loads(plan_path.read_text(encoding="utf-8"))
+    block = block_from_document(plan["blocks"][setting_id])
+    signal.signal(signal.SIGTERM, leave)
+    allocation = find_allocation(plan["site"], len(block.setting.slots))
+    job = Job(plan, block, Store(plan_path.parent), allocation)
+    with leased(job):
+        skipped = {**block.skipped, **run_missing(job)}
+        write_stamps(job, skipped)
+
+
+@contextlib.contextmanager
+def leased(job: Job) -> Iterator[None]:
+    """Hold the block's lease; wait for another job that still measures it."""
+    directory = job.store.directory(job.block.setting.id)
+    mine = job.allocation.holder()
+    told = False
+    while (holder := try_lease(directory, mine, is_alive)) is not None:
+        if not told:
+            say(f"{job.block.setting.id}: {holder.session} on {holder.host} is measuring this block; waiting for its end")
+            told = True
+        time.sleep(LEASE_POLL_S)
+    try:
+        yield
+    finally:
+        release_lease(directory, mine)
+
+
+def run_missing(job: Job) -> dict[str, str]:
+    """Measure what is missing; return the arms that could not be made ready, with the reason."""
+    digests = block_digests(job.block)
+    if digests["binary"] is None:
+        raise TareError(f"{job.block.setting.binary}: not built; run the workflow's rule build_app first")
+    plans = plan_digests(job.block, digests)
+    missing = find_missing(job.store, job.block, plans, job.study["repeats"])
+    if not missing.rounds:
+        say(f"{job.block.setting.id}: nothing is missing")
+        return {}
+    session = Session(job, plans, digests)
+    with session.opened():
+        reasons = session.prepare(missing)
+        session.run_rounds(find_missing_of(missing, session.prepared))
+    return reasons
+
+
+def find_missing_of(missing: Missing, prepared: dict[str, Prepared]) -> Missing:
+    """Return what is missing of the arms that are ready."""
+    return Missing({arm: rounds for arm, rounds in missing.rounds.items() if arm in prepared}, missing.first_round)
+
+
+def write_stamps(job: Job, skipped: dict[str, str]) -> None:
+    """Write the stamp of every cell of the block."""
+    plans = plan_digests(job.block, block_digests(job.block))
+    for arm in job.block.arms:
+        stamp = make_stamp(
+            job.store,
+            job.block,
+            arm.name,
+            plans[arm.name],
+            plans["native"],
+            job.study["repeats"],
+            skipped.get(arm.name),
+        )
+        write_atomically(job.store.stamp(job.block.setting.id, arm.name), json.dumps(stamp, sort_keys=True) + "\n")
+
+
+class Session:
+    """One run of a block: its agents, its prepared arms, its launches."""
+
+    def __init__(self, job: Job, plans: dict[str, str], digests: Mapping) -> None:
+        self.job = job
+        self.plans = plans
+        self.digests = digests
+        self.links: list[NodeLink] = []
+        self.prepared: dict[str, Prepared] = {}
+        self.hellos: list[dict[str, Any]] = []
+        self.done = 0
+        self.planned = 0
+        self.begin = 0.0
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[None]:
+        """Start an agent on every node; let all go at the end, whatever happens."""
+        allocation = self.job.allocation
+        try:
+            self.links = [NodeLink(node, agent_argv(self.job.site, allocation, node)) for node in allocation.nodes]
+            self.hellos = ask_all(self.links, "hello")
+            yield
+        finally:
+            for link in self.links:
+                link.close()
+            shutil.rmtree(self.job.work, ignore_errors=True)
+
+    def context(self) -> Context:
+        """Return what the backends need to know."""
+        setting = self.job.block.setting
+        digests = self.digests["images"]
+        return Context(
+            site=self.job.site,
+            interconnect=setting.interconnect,
+            session=self.job.allocation.session,
+            root=str(ROOT),
+            block_dir=str(self.job.work),
+            nodes=self.job.allocation.nodes,
+            cpus=tuple(cpu_list(hello["cpus"]) for hello in self.hellos),
+            user=self.hellos[0]["user"],
+            timed=str(ROOT / "build" / setting.userland / "timed"),
+            image=digests["docker"],
+            sif=str(images.sif_path(setting.userland)),
+        )
+
+    def prepare(self, missing: Missing) -> dict[str, str]:
+        """Make every arm ready that has something missing; return the reasons of those that cannot be."""
+        write_block_files(self.context(), self.job.site, self.job.allocation.job)
+        backends = load_backends()
+        places = node_places(self.hellos)
+        reasons = {}
+        wanted = missing.arms_of_round(0)
+        for arm in self.job.block.runnable:
+            if arm.name not in wanted:
+                continue
+            try:
+                self.prepared[arm.name] = prepare_arm(
+                    self.job.block,
+                    self.job.program.mpirun,
+                    backends[arm.backend],
+                    self.context(),
+                    self.links,
+                    places,
+                )
+                say(f"{arm.name}: ready {self.prepared[arm.name].startup}")
+            except TareError as error:
+                reasons[arm.name] = str(error)
+                say(f"{arm.name}: skipped: {error}")
+        return reasons
+
+    def run_rounds(self, missing: Missing) -> None:
+        """Warm every arm up, then run the missing rounds in the planned order."""
+        study, block = self.job.study, self.job.block
+        if not missing.rounds:
+            return
+        arms = {arm.name: arm for arm in block.arms}
+        rounds = max(missing.rounds.values())
+        coming = [missing.arms_of_round(index) & set(self.prepared) for index in range(rounds)]
+        self.planned = study["warmup"] * len(coming[0]) + sum(map(len, coming))
+        self.begin = time.monotonic()
+        for _ in range(study["warmup"]):
+            for order, name in enumerate(round_order(study["seed"], block.setting.id, 0, list(coming[0]))):
+                self.run_repeat(arms[name], None, order)
+        for index, wanted in enumerate(coming):
+            number = missing.first_round + index
+            planned = round_order(study["seed"], block.setting.id, number, list(arms))
+            for order, name in enumerate(name for name in planned if name in wanted):
+                self.run_repeat(arms[name], number, order)
+
+    def run_repeat(self, arm: Arm, round_number: int | None, order: int) -> None:
+        """Launch once, hold the proof against the label, append the record."""
+        record = self.blank_record(arm, round_number, order)
+        record |= self.launch(arm)
+        record |= self.judge(arm, record)
+        append_record(self.job.store.records(self.job.block.setting.id, arm.name), record)
+        self.report_progress(record)
+
+    def blank_record(self, arm: Arm, round_number: int | None, order: int) -> Record:
+        """Return what is known of a repeat before it is launched."""
+        block, setting = self.job.block, self.job.block.setting
+        prepared = self.prepared[arm.name]
+        return {
+            "study": self.job.study["name"],
+            "block": setting.id,
+            "app": setting.app,
+            "userland": setting.userland,
+            "toolchain": setting.toolchain,
+            "flags": setting.flags,
+            "backend": arm.name,
+            "nodes": setting.nodes,
+            "ranks": setting.ranks,
+            "processes": setting.processes,
+            "interconnect": setting.interconnect,
+            "binding": setting.binding,
+            "oversubscribed": block.oversubscribed,
+            "virtual": self.job.site["virtual"],
+            "options": setting.options,
+            "plan": self.plans[arm.name],
+            "digests": self.digests,
+            "session": self.job.allocation.session,
+            "round": round_number,
+            "order": order,
+            "warmup": round_number is None,
+            "hosts": list(self.job.allocation.nodes),
+            "cpu_model": self.hellos[0]["cpu_model"],
+            "kernel": self.hellos[0]["kernel"],
+            "startup": prepared.startup,
+            "container_argv": prepared.backend.container_argv(self.context(), 0),
+            "argv": mpirun_argv(self.job.program, prepared.backend, self.context()),
+            "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds"),
+        }
+
+    def launch(self, arm: Arm) -> Record:
+        """Run one launch and return its raw outcome: times of the timer, exit code, output, CPU time of the nodes."""
+        timeout_s = float(self.job.study["timeout_s"])
+        result = self.job.work / "timed.json"
+        result.unlink(missing_ok=True)
+        argv = launch_argv(self.job.program, self.prepared[arm.name].backend, self.context(), str(result), timeout_s)
+        before = ask_all(self.links, "busy")
+        exit_code, stdout, stderr = run_killable(argv, timeout_s + 30)
+        after = ask_all(self.links, "busy")
+        timed = json.loads(result.read_text()) if result.is_file() else {}
+        return {
+            "exit_code": exit_code,
+            "timed_out": bool(timed.get("timed_out", False)),
+            "stdout": stdout,
+            "stderr_end": stderr[-STDERR_KEPT:],
+            "timed": timed,
+            "busy_s": sum(b["busy_s"] for b in after) - sum(b["busy_s"] for b in before),
+        }
+
+    def judge(self, arm: Arm, outcome: Record) -> Record:
+        """Return status, reason and times: only a repeat that ended well, answered rightly and proved its label has times."""
+        stdout, timed = outcome.pop("stdout"), outcome.pop("timed")
+        busy_s = outcome.pop("busy_s")
+        answer, problem = read_answer(stdout)
+        reason = self.failure(arm, outcome, timed, answer, problem)
+        proof = answer["proof"] if answer else []
+        ranks_s = sum(rank["cpu_s"] for rank in proof) if proof else None
+        good = reason is None and answer is not None
+        return {
+            "status": "ok" if good else "failed",
+            "reason": reason,
+            "wall_s": timed["wall_s"] if good else None,
+            "app_s": answer["app_s"] if good and answer else None,
+            "metrics": answer.get("metrics", {}) if good and answer else {},
+            "answer": answer.get("answer") if answer else None,
+            "cpu": {
+                "busy_s": busy_s,
+                "ranks_s": ranks_s,
+                "other_s": None if ranks_s is None else max(0.0, busy_s - ranks_s),
+            },
+            "proof": proof,
+        }
+
+    def failure(self, arm: Arm, outcome: Record, timed: Record, answer: Record | None, problem: str | None) -> str | None:
+        """Return why a repeat is not a number, or None."""
+        if outcome["timed_out"]:
+            return f"no end after {self.job.study['timeout_s']:g} s (timeout_s)"
+        if outcome["exit_code"] == 3:
+            return f"wrong answer: {answer.get('answer') if answer else outcome['stderr_end'][-200:]}"
+        if outcome["exit_code"] != 0:
+            return f"exit {outcome['exit_code']}: {last_line(outcome['stderr_end'])}"
+        if problem is not None or answer is None:
+            return problem
+        found = contradictions(self.label(arm), answer["proof"])
+        return (
+            f"proof contradicts label {arm.name}: {'; '.join(found)}" if found else None if timed else "the timer wrote nothing"
+        )
+
+    def label(self, arm: Arm) -> Label:
+        """Return what the ranks of an arm must prove."""
+        prepared, setting = self.prepared[arm.name], self.job.block.setting
+        return Label(
+            processes=setting.processes,
+            slots=setting.slots,
+            places=prepared.places,
+            runtime=prepared.backend.runtime,
+            network=prepared.backend.network,
+            subnet=prepared.backend.subnet(self.context()),
+            bound=setting.binding == "core" and not self.job.block.oversubscribed,
+            binary_sha256=self.digests["binary"],
+            mpi=prepared.mpi,
+        )
+
+    def report_progress(self, record: Record) -> None:
+        """Say what was measured and how long the rest will take."""
+        self.done += 1
+        left = (time.monotonic() - self.begin) / self.done * (self.planned - self.done)
+        what = "warm-up" if record["warmup"] else f"round {record['round']}"
+        times = (
+            f"wall {record['wall_s']:.3f} s, app {record['app_s']:.3f} s"
+            if record["status"] == "ok"
+            else f"failed: {record['reason']}"
+        )
+        say(f"[{self.done}/{self.planned}, about {left:.0f} s left] {record['block']} {record['backend']} {what}: {times}")
+
+
+def run_killable(argv: list[str], timeout_s: float) -> tuple[int, str, str]:
+    """Run a launch with a clean environment; kill its whole group when it does not end or this job is told to leave."""
+    environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+    process = subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        env=environment,
+        cwd=ROOT,
+        start_new_session=True,
+    )
+    try:
+        stdout, stderr = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        stdout, stderr = process.communicate()
+    except BaseException:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait()
+        raise
+    return process.returncode, stdout, stderr
+
+
+def last_line(text: str) -> str:
+    """Return the last line that says something."""
+    lines = [line.strip() for line in text.splitlines() if line.strip(" -")]
+    return lines[-1] if lines else "no message"

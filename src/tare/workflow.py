@@ -1,0 +1,136 @@
+"""What the Snakemake rules need: the plan, file names as wildcards, resources, and stale stamps removed."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tare.cases import Block, plan_blocks
+from tare.config import FLAGS, Mapping, load_manifests, load_site, load_study, load_toolchains
+from tare.errors import TareError
+from tare.prepare import block_digests
+from tare.records import Store, drop_contradicted, plan_digests
+from tare.yamlio import ROOT
+
+
+@dataclass(frozen=True)
+class Workflow:
+    """A study on a site, as the rules see it."""
+
+    config: Mapping
+    study: Mapping
+    site: Mapping
+    toolchains: Mapping
+    manifests: dict[str, Mapping]
+    blocks: dict[str, Block]
+
+    @classmethod
+    def read(cls, config: Mapping) -> "Workflow":
+        """Read and plan the study that Snakemake's config names; a user's mistake is a one-line TareError."""
+        study = load_study(config)
+        site, toolchains, manifests = load_site(study["site"]), load_toolchains(), load_manifests()
+        blocks = plan_blocks(study, site, manifests, toolchains)
+        return cls(dict(config), study, site, toolchains, manifests, {block.setting.id: block for block in blocks})
+
+    @property
+    def config_json(self) -> str:
+        """The config as one word of a command line."""
+        return json.dumps(self.config, sort_keys=True)
+
+    @property
+    def results(self) -> str:
+        """The directory of the study's results."""
+        return f"results/{self.study['name']}"
+
+    @property
+    def arms(self) -> list[str]:
+        """The names of every block's arms."""
+        return [arm.name for arm in next(iter(self.blocks.values())).arms]
+
+    @property
+    def uses(self) -> set[str]:
+        """The runtimes that some cell of the study runs in."""
+        return {arm.backend.split("-")[0] for block in self.blocks.values() for arm in block.runnable}
+
+    def stamps(self) -> list[str]:
+        """Return every cell's stamp."""
+        return [f"{self.results}/cells/{setting}/{arm}.json" for setting in self.blocks for arm in self.arms]
+
+    def block(self, wildcards: Any) -> Block:
+        """Return the block that a rule's wildcards name."""
+        return self.blocks[f"{wildcards.app}/{wildcards.toolchain}/{wildcards.flags}/{wildcards.layout}"]
+
+    def block_inputs(self, wildcards: Any) -> list[str]:
+        """Return what a block needs built: the app, the timer, the images of its runtimes."""
+        setting = self.block(wildcards).setting
+        wanted = {
+            "docker": [f"build/images/{setting.userland}.docker.json"],
+            "singularity": [f"build/images/{setting.userland}.sif"],
+        }
+        needed = [setting.binary, f"build/{setting.userland}/timed"]
+        return needed + [path for runtime, paths in wanted.items() if runtime in self.uses for path in paths]
+
+    def sif_inputs(self, wildcards: Any) -> list[str]:
+        """Return what a SIF is built from: the Docker image where the site has one."""
+        return [f"build/images/{wildcards.userland}.docker.json"] if "docker" in self.site["runtimes"] else []
+
+    def block_nodes(self, wildcards: Any) -> int:
+        """Return the nodes that a block's job takes: no more than have a process to run."""
+        return len(self.block(wildcards).setting.slots)
+
+    def sbatch(self) -> str:
+        """Return what a block's job adds to sbatch: the whole node, and what the site asks for."""
+        scheduler = self.site.get("scheduler", {"exclusive": False, "sbatch": []})
+        return " ".join((["--exclusive"] if scheduler["exclusive"] else []) + scheduler["sbatch"])
+
+    def slurm(self) -> dict[str, Any]:
+        """Return partition, account and time limit, as resources of every job."""
+        scheduler = self.site.get("scheduler")
+        if scheduler is None:
+            return {}
+        account = {"slurm_account": scheduler["account"]} if scheduler["account"] else {}
+        return {"slurm_partition": scheduler["partition"], "runtime": scheduler["runtime_min"], **account}
+
+    def config_files(self) -> list[str]:
+        """Return the files that the plan was read from."""
+        study = [] if "apps" in self.config else [self.study["where"]]
+        manifests = [f"src/apps/{app}.yaml" for app in sorted({block.setting.app for block in self.blocks.values()})]
+        discovered = [path for path in [self.site.get("discovered")] if path and (ROOT / path).is_file()]
+        return [*study, f"config/sites/{self.study['site']}.yaml", *discovered, "config/toolchains.yaml", *manifests]
+
+    def compiler(self, wildcards: Any) -> str:
+        """Return a toolchain's compiler."""
+        return str(self.toolchains[wildcards.toolchain]["compiler"])
+
+    def mpicc(self, wildcards: Any) -> str:
+        """Return a toolchain's compiler wrapper."""
+        return str(self.toolchains[wildcards.toolchain]["mpicc"])
+
+    def flags(self, wildcards: Any) -> str:
+        """Return the compiler options of a flag set."""
+        return " ".join(FLAGS[wildcards.flags])
+
+    def drop_stale_stamps(self) -> list[str]:
+        """Remove stamps that contradict their records or the plan, so that plain ``snakemake`` does what is missing."""
+        store = Store(ROOT / self.results)
+        dropped = []
+        for block in self.blocks.values():
+            digests = block_digests(block)
+            built = digests["binary"] is not None
+            known = plan_digests(block, digests) if built else {arm.name: None for arm in block.arms}
+            dropped += drop_contradicted(store, block, dict(known), self.study["repeats"])
+        return dropped
+
+
+def read_or_exit(config: Mapping) -> Workflow:
+    """Read the workflow for the Snakefile; a user's mistake ends it with one line and no traceback."""
+    try:
+        return Workflow.read(config)
+    except TareError as error:
+        raise SystemExit(f"tare: {error}") from None
+
+
+def names(directory: str) -> list[str]:
+    """Return the modules of a package directory below src/tare: one table or figure each."""
+    found = (Path(ROOT) / "src" / "tare" / directory).glob("[!_]*.py")
+    return sorted(path.stem for path in found)

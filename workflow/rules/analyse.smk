@@ -1,0 +1,17 @@
+"""Tables: each is one module of src/tare/tables, an input of its rule, so that editing it rewrites that table and nothing else."""
+
+
+rule write_table:
+    input:
+        measurements=f"{TARE.results}/measurements.csv",
+        study=f"{TARE.results}/study.json",
+        module="src/tare/tables/{table}.py",
+        statistics="src/tare/stats.py",
+    output:
+        f"{TARE.results}/tables/{{table}}.csv",
+    log:
+        f"{TARE.results}/logs/tables/{{table}}.log",
+    conda:
+        "../envs/analysis.yaml"
+    shell:
+        "python3 -m tare.tables {wildcards.table} --measurements {input.measurements} --study {input.study} -o {output} &> {log}"

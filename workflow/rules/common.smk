@@ -1,0 +1,29 @@
+"""What all rules share: the study as planned, the names of tables and figures, and where the Python package is."""
+
+import sys
+from pathlib import Path
+
+SOURCE = Path(workflow.basedir) / "src"
+sys.path.insert(0, str(SOURCE))
+
+from tare.workflow import names, read_or_exit
+
+TARE = read_or_exit(config)
+TABLES = names("tables")
+FIGURES = names("figures")
+
+shell.executable("bash")
+shell.prefix(f"set -euo pipefail; export PYTHONPATH={SOURCE}; ")
+
+if workflow.is_main_process:
+    print(*TARE.drop_stale_stamps(), sep="\n", end="", file=sys.stderr)
+
+
+wildcard_constraints:
+    app="[a-z][a-z0-9_]*",
+    toolchain="[^/]+",
+    flags="[^/]+",
+    layout=r"n\d+r\d+",
+    userland="[^/]+",
+    table="[^/]+",
+    figure="[^/]+",

@@ -1,0 +1,18 @@
+"""Figures: each is one module of src/tare/figures, an input of its rule, so that editing it redraws that figure and nothing else."""
+
+
+rule draw_figure:
+    input:
+        measurements=f"{TARE.results}/measurements.csv",
+        study=f"{TARE.results}/study.json",
+        module="src/tare/figures/{figure}.py",
+        statistics="src/tare/stats.py",
+    output:
+        f"{TARE.results}/figures/{{figure}}.svg",
+        f"{TARE.results}/figures/{{figure}}.png",
+    log:
+        f"{TARE.results}/logs/figures/{{figure}}.log",
+    conda:
+        "../envs/analysis.yaml"
+    shell:
+        "python3 -m tare.figures {wildcards.figure} --measurements {input.measurements} --study {input.study} -o {output[0]} &> {log}"

@@ -1,0 +1,18 @@
+"""The report: one page that opens from disk."""
+
+
+rule write_report:
+    input:
+        measurements=f"{TARE.results}/measurements.csv",
+        study=f"{TARE.results}/study.json",
+        template="workflow/report/report.html.j2",
+        module="src/tare/report.py",
+        statistics="src/tare/stats.py",
+    output:
+        f"{TARE.results}/report.html",
+    log:
+        f"{TARE.results}/logs/write_report.log",
+    conda:
+        "../envs/analysis.yaml"
+    shell:
+        "python3 -m tare.report --measurements {input.measurements} --study {input.study} -o {output} &> {log}"
