@@ -1,0 +1,72 @@
+"""The command line: cluster/tare-cluster up | down | status | shell | exec | images | clean."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+
+from . import argv, down, engine, images, status, up
+from .checkout import this_checkout
+from .errors import ClusterError
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="tare-cluster", description="The embedded virtual Slurm cluster on this machine.")
+    commands = top.add_subparsers(dest="command", required=True)
+    start = commands.add_parser("up", help="start the cluster, or repair it; does nothing when all is well")
+    start.add_argument("--nodes", type=_nodes, help="compute nodes (default: as running, else the site file's)")
+    commands.add_parser("down", help="remove everything but the images")
+    commands.add_parser("status", help="show nodes, Slurm, swarm, networks")
+    commands.add_parser("shell", help="a login shell on the login node, in the checkout")
+    run = commands.add_parser("exec", help="run a command in a node, in the checkout")
+    run.add_argument("--node", default="login")
+    run.add_argument("--user", default="tare")
+    run.add_argument("argv", nargs="+", metavar="COMMAND")
+    commands.add_parser("images", help="build the images that are missing or older than their recipes")
+    commands.add_parser("clean", help="down, and remove the images too")
+    return top
+
+
+def _nodes(text: str) -> int | None:
+    """make passes NODES on also when nobody gave it."""
+    return int(text) if text else None
+
+
+def main() -> int:
+    options = parser().parse_args()
+    checkout = this_checkout()
+    engine.use_local_engine()
+    if options.command == "up":
+        up.up(checkout, options.nodes)
+    elif options.command == "down":
+        down.down(checkout)
+    elif options.command == "status":
+        return status.status()
+    elif options.command == "shell":
+        return _in_node("login", "tare", ["bash", "--login"])
+    elif options.command == "exec":
+        return _in_node(options.node, options.user, options.argv)
+    elif options.command == "images":
+        engine.ensure(checkout)
+        images.ensure(checkout)
+    else:
+        down.clean(checkout)
+    return 0
+
+
+def _in_node(node: str, user: str, command: list[str]) -> int:
+    terminal = ("--interactive", "--tty") if os.isatty(0) and os.isatty(1) else ("--interactive",)
+    return subprocess.run(argv.node_exec(status.container_of(node), command, user, terminal), check=False).returncode
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except ClusterError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.stderr.write("cluster: interrupted; make up goes on from here, make down cleans up\n")
+        sys.exit(130)

@@ -1,0 +1,34 @@
+"""Ubuntu since 24.04 forbids user namespaces, which an ordinary user's Apptainer needs, to programs without a profile that allows them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .shell import run, succeeds
+
+RESTRICTED = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
+PROFILE = "tare-node"
+# As unconfined as apparmor=unconfined, but with a name that is allowed to make user namespaces.
+TEXT = f"""\
+abi <abi/4.0>,
+profile {PROFILE} flags=(unconfined) {{
+  userns,
+}}
+"""
+
+
+def is_restricted() -> bool:
+    return RESTRICTED.is_file() and RESTRICTED.read_text().strip() == "1"
+
+
+def ensure_profile() -> str:
+    """The profile for the nodes; loaded into the kernel only, no file is left."""
+    if not is_restricted():
+        return "unconfined"
+    run(["apparmor_parser", "--replace"], stdin=TEXT.encode())
+    return PROFILE
+
+
+def remove_profile() -> None:
+    if is_restricted():
+        succeeds(["sh", "-c", f"echo -n {PROFILE} > /sys/kernel/security/apparmor/.remove"])

@@ -1,0 +1,146 @@
+"""The images: the base, the node, and one runtime image per folder of containers/. Rebuilt when their inputs change."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import argv, hostconfig
+from .checkout import Checkout
+from .errors import ClusterError
+from .machine import install
+from .shell import lines, run, run_visibly, say, succeeds
+
+SUITE = "trixie"
+BASE = "tare/base:debian13"
+PULLED_BASE = f"debian:{SUITE}-slim"
+PULL_SECONDS = 60.0
+INPUTS_LABEL = "tare.inputs"
+STAGE_LABEL = "tare.stage"  # on what a build needs on its way, kept as its cache
+REPOSITORY = "tare"
+# Where the build finds what the host handed in (cluster/node/Dockerfile).
+CERTIFICATES_IN_BUILD = "/tmp/pip/certificates.pem"
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image of ours and what it is built from."""
+
+    tag: str
+    folder: Path
+    more: tuple[Path, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """Of the recipe: file names, modes and contents."""
+        total = hashlib.sha256()
+        files = sorted(path for path in self.folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+        for path in (*files, *self.more):
+            name = path.relative_to(self.folder) if path.is_relative_to(self.folder) else Path(path.name)
+            executable = bool(path.stat().st_mode & 0o100)
+            total.update(f"{name} {executable} {path.stat().st_size}\n".encode() + path.read_bytes())
+        return total.hexdigest()[:16]
+
+
+def node_image(checkout: Checkout) -> Image:
+    return Image(f"{REPOSITORY}/node:latest", checkout.root / "cluster/node", (checkout.root / "pyproject.toml",))
+
+
+def runtime_images(checkout: Checkout) -> list[Image]:
+    """containers/<userland>/Dockerfile → tare/<userland>; a new userland is a new folder and nothing else."""
+    recipes = sorted((checkout.root / "containers").glob("*/Dockerfile"))
+    return [Image(f"{REPOSITORY}/{path.parent.name}:latest", path.parent) for path in recipes]
+
+
+def ensure(checkout: Checkout) -> None:
+    missing = [image for image in (node_image(checkout), *runtime_images(checkout)) if not is_built(image)]
+    if missing:
+        ensure_base()
+    for image in missing:
+        build(image, checkout)
+
+
+def is_built(image: Image) -> bool:
+    return inspect(image.tag, "{{index .Config.Labels " + json.dumps(INPUTS_LABEL) + "}}") == image.digest
+
+
+def inspect(tag: str, what: str) -> str | None:
+    done = subprocess.run(["docker", "image", "inspect", "--format", what, tag], capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def ensure_base() -> None:
+    """Debian 13: from an image registry where one answers, else made here from the package mirror."""
+    if inspect(BASE, "{{.Id}}"):
+        return
+    say(f"base image: pulling {PULLED_BASE}")
+    if succeeds(["docker", "pull", PULLED_BASE], timeout=PULL_SECONDS):
+        run(["docker", "tag", PULLED_BASE, BASE])
+        return
+    say("base image: no image registry answers; making it with mmdebstrap")
+    install("mmdebstrap", ["mmdebstrap", "debian-archive-keyring"])
+    with tempfile.TemporaryDirectory(prefix="tare-base-") as folder:
+        archive = Path(folder) / "base.tar"
+        options = [f"--aptopt={word}" for word in hostconfig.apt_options() if word != "-o"]
+        # Options of this machine's apt must not stay in the image.
+        forget = ["--customize-hook=rm -f $1/etc/apt/apt.conf.d/99mmdebstrap"] if options else []
+        mirrors = hostconfig.debian_mirrors(SUITE)
+        run_visibly(["mmdebstrap", "--variant=minbase", *options, *forget, SUITE, str(archive), *mirrors])
+        run(["docker", "import", str(archive), BASE])
+
+
+def build(image: Image, checkout: Checkout) -> None:
+    say(f"building {image.tag} (its recipe is new or has changed)")
+    with tempfile.TemporaryDirectory(prefix="tare-build-") as name:
+        folder = Path(name) / "context"
+        shutil.copytree(image.folder, folder, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+        for path in image.more:
+            shutil.copy(path, folder)
+        _hand_in_pip_settings(folder / "pip")
+        options = " ".join(hostconfig.apt_options())
+        label = f"{INPUTS_LABEL}={image.digest}"
+        run_visibly(argv.image_build(image.tag, str(folder), BASE, options, hostconfig.http_proxy(), label))
+    run(["docker", "image", "prune", "--force", "--filter", "label=" + INPUTS_LABEL])
+    say(f"{image.tag} is built")
+
+
+def _hand_in_pip_settings(folder: Path) -> None:
+    folder.mkdir()
+    settings = hostconfig.pip_settings()
+    bundle = hostconfig.ca_bundle(settings)
+    if bundle:
+        shutil.copy(bundle, folder / Path(CERTIFICATES_IN_BUILD).name)
+    text = hostconfig.pip_conf(settings, CERTIFICATES_IN_BUILD if bundle else None)
+    (folder / "pip.conf").write_text(text, encoding="utf-8")
+
+
+def push(image: Image, login: str, registry: str) -> bool:
+    """Puts an image into the login node's registry, unless that very image is there. Says whether it did."""
+    name = f"{registry}/{image.tag}"
+    there = ["skopeo", "inspect", "--config", f"docker://{name}"]
+    done = subprocess.run(argv.node_exec(login, there), capture_output=True, text=True, check=False)
+    if done.returncode == 0 and json.loads(done.stdout)["config"].get("Labels", {}).get(INPUTS_LABEL) == image.digest:
+        return False
+    say(f"putting {image.tag} into the cluster's registry")
+    copy = ["skopeo", "copy", "--quiet", "docker-archive:/dev/stdin", f"docker://{name}"]
+    save = subprocess.Popen(["docker", "save", image.tag], stdout=subprocess.PIPE)
+    put = subprocess.run(argv.node_exec(login, copy, flags=("-i",)), stdin=save.stdout, capture_output=True, text=True, check=False)
+    if save.wait() != 0 or put.returncode != 0:
+        raise ClusterError(f"cluster: registry: {image.tag} was not stored: {put.stderr.strip()}; run make up again")
+    return True
+
+
+def remove_all() -> None:
+    """`make clean`: everything this project built or pulled."""
+    ours = lines(["docker", "image", "ls", "--quiet", "--filter", f"reference={REPOSITORY}/*"])
+    labels = (INPUTS_LABEL, STAGE_LABEL)
+    labelled = [i for name in labels for i in lines(["docker", "image", "ls", "--quiet", "--filter", f"label={name}"])]
+    for image in dict.fromkeys([*ours, *labelled]):
+        succeeds(["docker", "image", "rm", "--force", image])
+    succeeds(["docker", "image", "rm", PULLED_BASE])
+    run(["docker", "builder", "prune", "--force"])

@@ -1,0 +1,72 @@
+"""The embedded site's file, read by the node image's YAML parser: the host has none that this tool may rely on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from ipaddress import IPv4Network
+from typing import Any
+
+from .checkout import Checkout
+from .errors import ClusterError
+from .layout import Link, Site
+from .shell import run
+
+PARSER = "import json, sys, yaml; json.dump(yaml.safe_load(sys.stdin), sys.stdout)"
+RATE = re.compile(r"^[0-9]+[kmg]bit$")
+
+
+def read(checkout: Checkout, image: str) -> Site:
+    text = checkout.site_file.read_bytes()
+    cache = f"cluster/site-{hashlib.sha256(text).hexdigest()[:16]}.json"
+    parsed = checkout.read(cache)
+    if parsed is None:
+        reader = ["docker", "run", "--rm", "--interactive", "--network", "none", "--entrypoint", "/opt/tare/venv/bin/python"]
+        parsed = run([*reader, image, "-c", PARSER], stdin=text)
+        checkout.write(cache, parsed)
+    return parse(json.loads(parsed))
+
+
+def parse(data: dict[str, Any]) -> Site:
+    try:
+        networks = data["runtimes"]["docker"]["networks"]
+        site = Site(
+            nodes=int(data["nodes"]),
+            partition=str(data["scheduler"]["partition"]),
+            links=tuple(_link(name, values) for name, values in data["interconnects"].items()),
+            registry=str(data["runtimes"]["docker"]["registry"]),
+            overlay_name=str(networks["overlay"]["name"]),
+            overlay_subnet=IPv4Network(networks["overlay"]["subnet"]),
+            macvlan_name=str(networks["macvlan"]["name"]),
+            macvlan_subnet=IPv4Network(networks["macvlan"]["subnet"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ClusterError(f"config/sites/embedded.yaml: {error!r}; the cluster needs this value; see the file in git") from error
+    _check(site)
+    return site
+
+
+def _link(name: str, values: dict[str, Any]) -> Link:
+    rate = values.get("link")
+    if rate is not None and not RATE.match(str(rate)):
+        raise ClusterError(
+            f"config/sites/embedded.yaml: interconnects.{name}.link: '{rate}' is no rate; null or a number with kbit, mbit or "
+            "gbit, as in 1gbit; change it"
+        )
+    return Link(name, str(values["interface"]), IPv4Network(values["subnet"]), rate)
+
+
+def _check(site: Site) -> None:
+    """What Docker does not let us choose."""
+    for index, link in enumerate(site.links):
+        if link.interface != f"eth{index}":
+            raise ClusterError(
+                f"config/sites/embedded.yaml: interconnects.{link.name}.interface: '{link.interface}'; Docker names it "
+                f"eth{index}, by the order of the interconnects; change it"
+            )
+    if not site.macvlan_subnet.subnet_of(site.links[0].subnet):
+        raise ClusterError(
+            f"config/sites/embedded.yaml: runtimes.docker.networks.macvlan.subnet: {site.macvlan_subnet} is not inside "
+            f"{site.links[0].subnet} of {site.links[0].name}; the bridge's firewall would drop its packets; change it"
+        )
