@@ -127,7 +127,7 @@ def push(image: Image, login: str, registry: str) -> bool:
     if done.returncode == 0 and json.loads(done.stdout)["config"].get("Labels", {}).get(INPUTS_LABEL) == image.digest:
         return False
     say(f"putting {image.tag} into the cluster's registry")
-    copy = ["skopeo", "copy", "--quiet", "docker-archive:/dev/stdin", f"docker://{name}"]
+    copy = ["skopeo", "copy", "--quiet", "--dest-compress-level", "1", "docker-archive:/dev/stdin", f"docker://{name}"]
     save = subprocess.Popen(["docker", "save", image.tag], stdout=subprocess.PIPE)
     put = subprocess.run(argv.node_exec(login, copy, flags=("-i",)), stdin=save.stdout, capture_output=True, text=True, check=False)
     if save.wait() != 0 or put.returncode != 0:
