@@ -1,0 +1,62 @@
+# Short names for people. What each does is in cluster/ and in the workflow; nothing is decided here but the order.
+#   make run NODES=4 ARGS='-n'
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+cluster := cluster/tare-cluster
+on_login := $(cluster) exec --
+
+.NOTPARALLEL:
+.PHONY: help up down status shell run test test-login test-cluster test-lifecycle lint lint-here bench clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */  make \1\t/' | expand -t 22
+
+up: ## start the embedded cluster, or repair it (NODES=4: with four compute nodes)
+	@$(cluster) up --nodes "$(NODES)"
+
+down: ## remove the cluster and whatever it needed, except the images
+	@$(cluster) down
+
+status: ## what is running: nodes, Slurm, swarm, networks
+	@$(cluster) status
+
+shell: ## a shell on the login node, as the job user, in the checkout
+	@$(cluster) shell
+
+run: up ## the study: build, measure, analyse, report (ARGS='-n': more arguments for snakemake)
+	$(on_login) snakemake --profile slurm $(ARGS)
+	@ls -1 results/*/report.html
+
+test: up test-login test-cluster test-lifecycle ## everything: lint, unit, apps, workflow, cluster, the cluster's life on the host
+
+test-login: lint
+	$(on_login) python -m pytest tests/unit tests/apps tests/workflow
+
+test-cluster: up
+	$(on_login) python -m pytest tests/cluster
+
+test-lifecycle: up
+	cluster/host-pytest tests/lifecycle
+
+lint: up ## all linters, in the login node
+	$(on_login) make lint-here
+
+# The same where the tools of pyproject.toml's dev group are installed.
+lint-here:
+	ruff check .
+	ruff format --check .
+	mypy
+	MYPYPATH=cluster mypy --strict --python-version 3.10 cluster/tare_cluster
+	snakefmt --check Snakefile workflow
+	snakemake --lint
+	shellcheck cluster/tare-cluster cluster/host-pytest cluster/node/rootfs/usr/local/sbin/tare-node .ci/run
+	clang-format --dry-run -Werror src/apps/*.c src/apps/*.h src/launch/*.c
+	hadolint cluster/node/Dockerfile containers/*/Dockerfile
+
+bench: up ## how long the workflow itself takes: reading, planning, nothing measured
+	$(on_login) bash -c 'time snakemake --profile slurm -n -q'
+
+clean: ## down, and the images and build folders too
+	@$(cluster) clean
+	rm -rf build .snakemake
