@@ -1,4 +1,4 @@
-"""Ubuntu since 24.04 forbids user namespaces, which an ordinary user's Apptainer needs, to programs without a profile that allows them."""
+"""Ubuntu since 24.04 lets only programs with a fitting profile make user namespaces; an ordinary user's Apptainer needs them."""
 
 from __future__ import annotations
 

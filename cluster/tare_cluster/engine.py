@@ -75,6 +75,9 @@ def stop(checkout: Checkout) -> None:
     else:
         _terminate(int(started))
     checkout.forget(STARTED_BY_TARE)
+    if answers():  # since Tare started its own the machine was started anew, and with it another dockerd
+        say("dockerd keeps running: the one that answers is not the one that Tare started")
+        return
     firewall.restore(checkout)
     say("dockerd stopped (Tare had started it)")
 

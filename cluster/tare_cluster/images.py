@@ -129,7 +129,8 @@ def push(image: Image, login: str, registry: str) -> bool:
     say(f"putting {image.tag} into the cluster's registry")
     copy = ["skopeo", "copy", "--quiet", "--dest-compress-level", "1", "docker-archive:/dev/stdin", f"docker://{name}"]
     save = subprocess.Popen(["docker", "save", image.tag], stdout=subprocess.PIPE)
-    put = subprocess.run(argv.node_exec(login, copy, flags=("-i",)), stdin=save.stdout, capture_output=True, text=True, check=False)
+    receive = argv.node_exec(login, copy, flags=("--interactive",))
+    put = subprocess.run(receive, stdin=save.stdout, capture_output=True, text=True, check=False)
     if save.wait() != 0 or put.returncode != 0:
         raise ClusterError(f"cluster: registry: {image.tag} was not stored: {put.stderr.strip()}; run make up again")
     return True

@@ -109,9 +109,7 @@ def split_cpus(cpus: list[Cpu], nodes: int) -> tuple[list[tuple[int, ...]], bool
     # Equal nodes: cores that differ in their number of threads (hybrid machines) are cut to the smallest.
     threads = min(len(unit) for unit in units)
     each = len(units) // nodes
-    return [
-        tuple(sorted(n for unit in units[i * each : (i + 1) * each] for n in unit[:threads])) for i in range(nodes)
-    ], False
+    return [tuple(sorted(n for unit in units[i * each : (i + 1) * each] for n in unit[:threads])) for i in range(nodes)], False
 
 
 def addresses(site: Site, host: int) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ def install(program: str, packages: list[str]) -> bool:
         return False
     need_root(f"installing {program}")
     if not shutil.which("apt-get"):
-        raise ClusterError(f"cluster: {program} is missing, and so is apt-get to install it; install {' '.join(packages)} by hand")
+        raise ClusterError(f"cluster: {program} is missing, and so is apt-get; install {' '.join(packages)} by hand")
     say(f"installing {' '.join(packages)} ({program} is missing)")
     run_visibly(["apt-get", "-qq", "update"])
     # Newer releases have parts of a package on their own (docker-cli): what the release does not know is left out.
