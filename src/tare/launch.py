@@ -1,5 +1,7 @@
 """The launcher's command line: the same for every backend but for names, subnet, agent and the rank's wrapper."""
 
+import ipaddress
+import sys
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -18,7 +20,7 @@ class Program:
     binary: str  # relative to the checkout
     options: dict[str, Any]
     slots: tuple[int, ...]
-    binding: str
+    bound: bool  # each rank to a core of its own
     oversubscribed: bool
 
 
@@ -37,47 +39,60 @@ def message_options(subnet: str, oversubscribed: bool) -> Argv:
     return [word for name, value in parameters.items() for word in ("--mca", name, value)]
 
 
-def launcher_options(subnet: str, agent: str) -> Argv:
-    """Return the launcher's own parameters: an explicit host list, daemons started by ``agent``, no resource manager."""
-    parameters = {
-        "ras": "^slurm",
-        "plm": "ssh",
-        "plm_ssh_agent": agent,
-        "prte_if_include": subnet,
-    }
+def launcher_options(interfaces: tuple[str, ...], agent: str) -> Argv:
+    """Return the launcher's own parameters: an explicit host list, daemons started by ``agent``, no resource manager.
+
+    PRRTE 3.0 finds no interface by its subnet inside a container, so it gets names; it never takes a loopback interface, so
+    where there is nothing but that it is left to choose.
+    """
+    parameters = {"ras": "^slurm", "plm": "ssh", "plm_ssh_agent": agent}
+    if interfaces:
+        parameters["prte_if_include"] = ",".join(interfaces)
     return [word for name, value in parameters.items() for word in ("--prtemca", name, value)]
 
 
 def layout_options(program: Program, hosts: tuple[str, ...]) -> Argv:
-    """Return where ranks go: filled node by node, each bound to a core unless they must share CPUs."""
-    binding = "none" if program.oversubscribed else program.binding
+    """Return where ranks go: filled node by node. Binding is not the launcher's business (src/launch/pinned.c says why)."""
     host_list = ",".join(f"{host}:{slots}" for host, slots in zip(hosts, program.slots, strict=True))
-    return ["--host", host_list, "-n", str(sum(program.slots)), "--map-by", "slot", "--bind-to", binding]
+    return ["--host", host_list, "-n", str(sum(program.slots)), "--map-by", "slot", "--bind-to", "none"]
 
 
-def rank_argv(program: Program, context: Context) -> Argv:
-    """Return the program and its options as every backend runs them."""
+def rank_argv(program: Program, backend: Backend, context: Context) -> Argv:
+    """Return what every rank is: bound to a core unless ranks share, inside its container, the program and its options."""
+    bind = [context.tool("pinned")] if program.bound else []
     options = [word for name, value in program.options.items() for word in (f"--{name}", str(value))]
-    return [str(PurePosixPath(context.root) / program.binary), *options]
+    return [*bind, *backend.wrap(context), str(PurePosixPath(context.root) / program.binary), *options]
 
 
-def mpirun_argv(program: Program, backend: Backend, context: Context) -> Argv:
+def mpirun_argv(program: Program, backend: Backend, context: Context, interfaces: tuple[str, ...]) -> Argv:
     """Return the timed command: from here to its exit is ``wall_s``."""
-    subnet = backend.subnet(context)
     return [
         program.mpirun,
-        *launcher_options(subnet, backend.remote_agent(context)),
+        *launcher_options(interfaces, backend.remote_agent(context)),
         *layout_options(program, backend.host_names(context)),
-        *message_options(subnet, program.oversubscribed),
-        *backend.wrap(context),
-        *rank_argv(program, context),
+        *message_options(backend.subnet(context), program.oversubscribed),
+        *rank_argv(program, backend, context),
     ]
 
 
-def launch_argv(program: Program, backend: Backend, context: Context, result: str, timeout_s: float) -> Argv:
+def launch_argv(backend: Backend, context: Context, mpirun: Argv, result: str, timeout_s: float) -> Argv:
     """Return the whole command of one repeat: enter the first place, time the launcher there."""
-    timer = [context.timed, "--out", result, "--timeout", f"{timeout_s:g}", "--"]
-    return [*backend.enter(context), *timer, *mpirun_argv(program, backend, context)]
+    timer = [context.tool("timed"), "--out", result, "--timeout", f"{timeout_s:g}", "--"]
+    return [*backend.enter(context), *timer, *mpirun]
+
+
+def interfaces_of(route_tables: list[str], subnet: str) -> tuple[str, ...]:
+    """Return the interfaces that lead into a subnet, from the nodes' /proc/net/route (addresses in host byte order)."""
+    network = ipaddress.IPv4Network(subnet)
+    found = set()
+    for line in "\n".join(route_tables).splitlines():
+        fields = line.split()
+        if len(fields) < 8 or fields[0] == "Iface" or fields[7] == "00000000":
+            continue
+        address = ipaddress.IPv4Address(int.from_bytes(bytes.fromhex(fields[1]), sys.byteorder))
+        if address in network:
+            found.add(fields[0])
+    return tuple(sorted(found))
 
 
 def srun_agent(job: str, cpus_per_node: int) -> str:

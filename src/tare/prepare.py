@@ -8,12 +8,12 @@ from typing import Any
 
 from tare import images
 from tare.allocation import NodeLink, ask_all, output_of
-from tare.backends import Backend, Context
+from tare.backends import Argv, Backend, Context
 from tare.backends._docker import Docker
 from tare.cases import Block
 from tare.config import Mapping
 from tare.errors import TareError
-from tare.launch import srun_agent
+from tare.launch import interfaces_of, srun_agent
 from tare.proof import Place, parse_list
 from tare.records import file_sha256
 from tare.yamlio import ROOT
@@ -29,13 +29,25 @@ class Prepared:
     backend: Backend
     places: tuple[Place, ...]
     mpi: str
+    interfaces: tuple[str, ...]  # by which the launcher's own messages go
     startup: dict[str, float | None] = field(default_factory=dict)  # image_s, containers_s
 
 
 def write_block_files(context: Context, site: Mapping, job: str | None) -> None:
-    """Make the session's directory: keys for this block only, a passwd file for its containers, the Slurm agent."""
+    """Make the session's directory and, where Slurm starts the launcher's daemons, the script that does it."""
     directory = Path(context.block_dir)
     directory.mkdir(parents=True, mode=0o700)
+    if job is not None and site["launch"] == "slurm":
+        agent = directory / "srun-agent"
+        agent.write_text(srun_agent(job, site["cpus_per_node"]))
+        agent.chmod(0o700)
+
+
+def write_container_files(context: Context) -> None:
+    """Make what the block's containers share: keys for this block only, and a passwd file that knows their user."""
+    directory = Path(context.block_dir)
+    if (directory / "passwd").is_file():
+        return
     for name in ("key", "host_key"):
         output_of(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "tare block", "-f", str(directory / name)])
     (directory / "known_hosts").write_text(f"tare {(directory / 'host_key.pub').read_text()}")
@@ -46,10 +58,6 @@ def write_block_files(context: Context, site: Mapping, job: str | None) -> None:
         f"tare:x:{uid}:{gid}::/tmp:/bin/sh",
     ]
     (directory / "passwd").write_text("\n".join(passwd) + "\n")
-    if job is not None and site["launch"] == "slurm":
-        agent = directory / "srun-agent"
-        agent.write_text(srun_agent(job, site["cpus_per_node"]))
-        agent.chmod(0o700)
 
 
 def sshd_config(context: Context, port: int) -> str:
@@ -122,7 +130,9 @@ def prepare_arm(
     startup: dict[str, float | None] = {"image_s": None, "containers_s": None}
     if backend.runtime == "singularity":
         startup["containers_s"] = try_singularity(backend, context, links)
-    return Prepared(backend, places, launcher_version(links[0], [mpirun]), startup)
+    routes = expect_ok(ask_all(links, "run", argv=["cat", "/proc/net/route"], timeout_s=30), links, "cat /proc/net/route")
+    interfaces = interfaces_of(routes, backend.subnet(context))
+    return Prepared(backend, places, launcher_version(links[0], [mpirun]), interfaces, startup)
 
 
 def try_singularity(backend: Backend, context: Context, links: list[NodeLink]) -> float:
@@ -159,6 +169,7 @@ def prepare_docker(
     wait_for_ssh(backend, context, links)
     startup["containers_s"] = time.monotonic() - begin
     namespaces = container_namespaces(backend, context, links)
+    routes = in_containers(backend, context, links, ["cat", "/proc/net/route"])
     inside = tuple(
         Place(
             host if backend.network != "host" else place.hostname,
@@ -169,7 +180,8 @@ def prepare_docker(
         )
         for host, place, namespace in zip(backend.host_names(context), places, namespaces, strict=True)
     )
-    return Prepared(backend, inside, launcher_version(links[0], [*backend.enter(context), mpirun]), startup)
+    version = launcher_version(links[0], [*backend.enter(context), mpirun])
+    return Prepared(backend, inside, version, interfaces_of(routes, backend.subnet(context)), startup)
 
 
 def fetch_image(block: Block, context: Context, links: list[NodeLink]) -> float:
@@ -187,6 +199,7 @@ def fetch_image(block: Block, context: Context, links: list[NodeLink]) -> float:
 
 def start_containers(backend: Docker, context: Context, links: list[NodeLink]) -> None:
     """Start the arm's containers on all nodes at once, held by the nodes' agents."""
+    write_container_files(context)
     directory = Path(backend.directory(context))
     directory.mkdir()
     port = context.site["runtimes"]["docker"]["ssh_port"]
@@ -264,19 +277,17 @@ def wait_for_ssh(backend: Docker, context: Context, links: list[NodeLink]) -> No
         )
 
 
-def container_namespaces(backend: Docker, context: Context, links: list[NodeLink]) -> list[dict[str, str]]:
-    """Return the namespaces of the arm's containers, as seen by a process put into each."""
+def in_containers(backend: Docker, context: Context, links: list[NodeLink], argv: Argv) -> list[str]:
+    """Run a command in every container of an arm; return what each said."""
     docker = context.site["runtimes"]["docker"]["command"]
     for index, link in enumerate(links):
-        argv = [
-            docker,
-            "exec",
-            backend.container_name(context, index),
-            "readlink",
-            *(f"/proc/self/ns/{kind}" for kind in KINDS),
-        ]
-        link.send("run", argv=argv, timeout_s=30)
-    texts = expect_ok([link.receive() for link in links], links, "docker exec readlink")
+        link.send("run", argv=[docker, "exec", backend.container_name(context, index), *argv], timeout_s=30)
+    return expect_ok([link.receive() for link in links], links, f"docker exec {argv[0]}")
+
+
+def container_namespaces(backend: Docker, context: Context, links: list[NodeLink]) -> list[dict[str, str]]:
+    """Return the namespaces of the arm's containers, as seen by a process put into each."""
+    texts = in_containers(backend, context, links, ["readlink", *(f"/proc/self/ns/{kind}" for kind in KINDS)])
     return [{kind: line.partition("[")[2].rstrip("]") for kind, line in zip(KINDS, text.split(), strict=True)} for text in texts]
 
 

@@ -72,7 +72,7 @@ class Job:
         """What is launched."""
         setting = self.block.setting
         mpirun = self.plan["toolchains"][setting.toolchain]["mpirun"]
-        return Program(mpirun, setting.binary, setting.options, setting.slots, setting.binding, self.block.oversubscribed)
+        return Program(mpirun, setting.binary, setting.options, setting.slots, self.block.bound, self.block.oversubscribed)
 
 
 def say(text: str) -> None:
@@ -192,7 +192,7 @@ class Session:
             nodes=self.job.allocation.nodes,
             cpus=tuple(cpu_list(hello["cpus"]) for hello in self.hellos),
             user=self.hellos[0]["user"],
-            timed=str(ROOT / "build" / setting.userland / "timed"),
+            tools=str(ROOT / "build" / setting.userland),
             image=digests["docker"],
             sif=str(images.sif_path(setting.userland)),
         )
@@ -280,16 +280,21 @@ class Session:
             "kernel": self.hellos[0]["kernel"],
             "startup": prepared.startup,
             "container_argv": prepared.backend.container_argv(self.context(), 0),
-            "argv": mpirun_argv(self.job.program, prepared.backend, self.context()),
+            "argv": self.mpirun(prepared),
             "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds"),
         }
+
+    def mpirun(self, prepared: Prepared) -> list[str]:
+        """Return the command of an arm that is timed."""
+        return mpirun_argv(self.job.program, prepared.backend, self.context(), prepared.interfaces)
 
     def launch(self, arm: Arm) -> Record:
         """Run one launch and return its raw outcome: times of the timer, exit code, output, CPU time of the nodes."""
         timeout_s = float(self.job.study["timeout_s"])
         result = self.job.work / "timed.json"
         result.unlink(missing_ok=True)
-        argv = launch_argv(self.job.program, self.prepared[arm.name].backend, self.context(), str(result), timeout_s)
+        prepared = self.prepared[arm.name]
+        argv = launch_argv(prepared.backend, self.context(), self.mpirun(prepared), str(result), timeout_s)
         before = ask_all(self.links, "busy")
         exit_code, stdout, stderr = run_killable(argv, timeout_s + 30)
         after = ask_all(self.links, "busy")
@@ -334,7 +339,7 @@ class Session:
         if outcome["exit_code"] == 3:
             return f"wrong answer: {answer.get('answer') if answer else outcome['stderr_end'][-200:]}"
         if outcome["exit_code"] != 0:
-            return f"exit {outcome['exit_code']}: {last_line(outcome['stderr_end'])}"
+            return f"exit {outcome['exit_code']}: {first_line(outcome['stderr_end'])}"
         if problem is not None or answer is None:
             return problem
         found = contradictions(self.label(arm), answer["proof"])
@@ -352,7 +357,7 @@ class Session:
             runtime=prepared.backend.runtime,
             network=prepared.backend.network,
             subnet=prepared.backend.subnet(self.context()),
-            bound=setting.binding == "core" and not self.job.block.oversubscribed,
+            bound=self.job.block.bound,
             binary_sha256=self.digests["binary"],
             mpi=prepared.mpi,
         )
@@ -396,7 +401,7 @@ def run_killable(argv: list[str], timeout_s: float) -> tuple[int, str, str]:
     return process.returncode, stdout, stderr
 
 
-def last_line(text: str) -> str:
-    """Return the last line that says something."""
+def first_line(text: str) -> str:
+    """Return the first line that says something (a launcher's message stands between lines of dashes)."""
     lines = [line.strip() for line in text.splitlines() if line.strip(" -")]
-    return lines[-1] if lines else "no message"
+    return lines[0] if lines else "no message"

@@ -67,7 +67,7 @@ class Workflow:
             "docker": [f"build/images/{setting.userland}.docker.json"],
             "singularity": [f"build/images/{setting.userland}.sif"],
         }
-        needed = [setting.binary, f"build/{setting.userland}/timed"]
+        needed = [setting.binary, *(f"build/{setting.userland}/{tool}" for tool in ("timed", "pinned"))]
         return needed + [path for runtime, paths in wanted.items() if runtime in self.uses for path in paths]
 
     def sif_inputs(self, wildcards: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""Apps, the timer and images: built on a compute node, in the userland where they will run."""
+"""Apps, the timer, the binder and images: built on a compute node, in the userland where they will run."""
 
 HARNESS = sorted(str(path) for path in Path("src/apps").glob("**/*.[ch]") if path.parent.name == "harness" or path.suffix == ".h")
 
@@ -24,13 +24,13 @@ rule build_app:
         " -o {output} {input.source} src/apps/harness/*.c -lm &> {log}"
 
 
-rule build_timer:
+rule build_tool:
     input:
-        "src/launch/timed.c",
+        "src/launch/{tool}.c",
     output:
-        "build/{userland}/timed",
+        "build/{userland}/{tool}",
     log:
-        "build/log/{userland}/timed.log",
+        "build/log/{userland}/{tool}.log",
     conda:
         "../envs/analysis.yaml"
     resources:

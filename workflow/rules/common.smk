@@ -25,5 +25,6 @@ wildcard_constraints:
     flags="[^/]+",
     layout=r"n\d+r\d+",
     userland="[^/]+",
+    tool="timed|pinned",
     table="[^/]+",
     figure="[^/]+",

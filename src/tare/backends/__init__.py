@@ -21,9 +21,13 @@ class Context:
     nodes: tuple[str, ...]  # used nodes in rank order
     cpus: tuple[str, ...]  # what the job may use on each node, as a list like 0-3
     user: str  # uid:gid
-    timed: str  # the timer program, absolute
+    tools: str  # directory of the timer and the binder, absolute
     image: str | None = None  # Docker image with its digest
     sif: str | None = None  # Singularity image, absolute
+
+    def tool(self, name: str) -> str:
+        """Return one of Tare's own small programs."""
+        return f"{self.tools}/{name}"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,279 @@
+"""What a cell costs against native: paired within (block, session, round), with an interval, and how sure one can be.
+
+Ratios are compared as logarithms: a ratio r and its inverse 1/r are then equally far from "no difference", and the
+noise of run times (multiplicative, skewed to the right) becomes nearly symmetrical.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, get_type_hints
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.special import stdtr, stdtrit
+
+from tare.measurements import BASELINE, NOISE_FLOOR, PAIR, Study, measured
+
+Floats = npt.NDArray[np.float64]
+
+CONFIDENCE = 0.95
+PAIRED = "Student's t on paired log ratios"
+UNPAIRED = "Welch's t on log values"
+TIMES = ("wall_s", "app_s")
+CELL_FACTS = ("block", "app", "userland", "toolchain", "flags", "nodes", "ranks", "backend")
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A cell's values by themselves: middle, and three measures of how far they scatter."""
+
+    n: int
+    median: float | None
+    mean: float | None
+    iqr: float | None  # upper minus lower quartile, linear interpolation (Hyndman & Fan 1996, type 7)
+    mad: float | None  # median absolute deviation from the median, unscaled
+    cv: float | None  # standard deviation (n − 1) over mean
+
+
+@dataclass(frozen=True)
+class LogRatio:
+    """The mean logarithm of cell / native, its standard error and degrees of freedom."""
+
+    method: str
+    n: int  # pairs, or the smaller of the two samples
+    mean: float
+    error: float | None  # None with one repeat or no spread at all: nothing says how sure the mean is
+    freedom: float | None
+
+    def interval(self, confidence: float) -> tuple[float, float] | None:
+        """Return the confidence interval of the ratio, or None where it cannot be told.
+
+        Student 1908; its coverage of log-normal and of contaminated ratios at n = 5 to 20 is 0.94 to 0.95, where a
+        percentile bootstrap of the median falls to 0.905 (tests/unit/test_stats_coverage.py repeats the trial).
+        """
+        if self.error is None or self.freedom is None:
+            return None
+        half = float(stdtrit(self.freedom, (1 + confidence) / 2)) * self.error
+        return math.exp(self.mean - half), math.exp(self.mean + half)
+
+    def p_difference(self) -> float | None:
+        """Return the two-sided p-value of "the ratio is 1"."""
+        if self.error is None or self.freedom is None:
+            return None
+        return 2 * float(stdtr(self.freedom, -abs(self.mean) / self.error))
+
+    def p_equivalence(self, delta: float) -> float | None:
+        """Return the p-value of "the ratio differs from 1 by a factor of 1 + delta or more".
+
+        Two one-sided tests (Schuirmann 1987) on the log scale; the larger of the two p-values counts.
+        """
+        if self.error is None or self.freedom is None:
+            return None
+        margin = math.log1p(delta)
+        return float(stdtr(self.freedom, (abs(self.mean) - margin) / self.error))
+
+
+def spread(values: Floats) -> Spread:
+    """Describe one cell's values; what needs two values is None with one."""
+    if not len(values):
+        return Spread(0, None, None, None, None, None)
+    median, mean = float(np.median(values)), float(np.mean(values))
+    if len(values) == 1:
+        return Spread(1, median, mean, None, None, None)
+    lower, upper = np.percentile(values, [25, 75])
+    mad = float(np.median(np.abs(values - median)))
+    return Spread(len(values), median, mean, float(upper - lower), mad, float(np.std(values, ddof=1)) / mean)
+
+
+def log_ratio_paired(ratios: Floats) -> LogRatio | None:
+    """Return the mean log of paired ratios (cell / native of the same round)."""
+    if not len(ratios):
+        return None
+    logs = np.log(ratios)
+    n = len(logs)
+    deviation = float(np.std(logs, ddof=1)) if n > 1 else 0.0
+    known = has_spread(deviation)
+    return LogRatio(PAIRED, n, float(np.mean(logs)), deviation / math.sqrt(n) if known else None, n - 1 if known else None)
+
+
+def log_ratio_unpaired(cell: Floats, native: Floats) -> LogRatio | None:
+    """Return the difference of mean logs of two samples with no common rounds (Welch 1947)."""
+    if not len(cell) or not len(native):
+        return None
+    logs = np.log(cell), np.log(native)
+    mean = float(np.mean(logs[0]) - np.mean(logs[1]))
+    n = min(len(cell), len(native))
+    if n == 1:
+        return LogRatio(UNPAIRED, n, mean, None, None)
+    parts = [float(np.var(log, ddof=1)) / len(log) for log in logs]
+    error = math.sqrt(sum(parts))
+    if not has_spread(error):
+        return LogRatio(UNPAIRED, n, mean, None, None)
+    freedom = sum(parts) ** 2 / sum(part**2 / (len(log) - 1) for part, log in zip(parts, logs, strict=True))
+    return LogRatio(UNPAIRED, n, mean, error, freedom)
+
+
+def has_spread(deviation: float) -> bool:
+    """Tell whether logs scatter by more than the last bits of a float."""
+    return deviation > 1e-12
+
+
+def higher_is_better(metric: str) -> bool:
+    """Tell a rate from a time by its name: units are in names, and a rate's ends in ``_per_s``."""
+    return metric.endswith("_per_s")
+
+
+def metric_unit(metric: str) -> str:
+    """Return the unit that a metric's name ends in (``half_round_trip_s`` → s, ``sent_bytes_per_s`` → bytes/s)."""
+    name, _, rate = metric.partition("_per_")
+    return f"{name.rpartition('_')[2]}/{rate}" if rate else name.rpartition("_")[2]
+
+
+def metric_values(measurements: pd.DataFrame) -> pd.DataFrame:
+    """Return measured repeats in long form: one row per repeat and metric, the number in column ``number``.
+
+    ``wall_s`` and ``app_s`` are metrics of every app; an app's own metric joins them where it is another.
+    """
+    rows = measured(measurements)
+    parts = [rows.assign(metric=name, number=rows[name]) for name in TIMES]
+    own = rows[rows["metric"].notna() & ~rows["metric"].isin(TIMES)]
+    long = pd.concat([*parts, own.assign(number=own["value"])], ignore_index=True)
+    return long[long["number"] > 0]
+
+
+def pairs(cell: pd.DataFrame, native: pd.DataFrame) -> pd.DataFrame:
+    """Return the repeats of a cell and of native that share session and round, as columns ``cell`` and ``native``."""
+    sides = [
+        side.loc[side["round"].notna(), [*PAIR, "number"]].rename(columns={"number": name})
+        for side, name in ((cell, "cell"), (native, "native"))
+    ]
+    return sides[0].merge(sides[1], on=PAIR)
+
+
+def unpaired_by_design(rows: pd.DataFrame) -> bool:
+    """Tell data with no rounds at all (published tables) from a block whose native partner failed."""
+    return bool(rows["round"].isna().all())
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One cell and metric against native of the same block. Ratios above 1 always mean: worse than native."""
+
+    metric: str
+    unit: str
+    n: int
+    n_native: int
+    n_pairs: int
+    median: float | None
+    median_native: float | None
+    difference: float | None  # cell minus native, in the metric's unit: median of pairs, else of medians
+    ratio_of_medians: float | None
+    ratio: float | None  # median of the paired ratios; of unpaired data the ratio of medians
+    ratio_mean: float | None  # geometric mean, the centre of the interval
+    low: float | None
+    high: float | None
+    method: str | None
+    error: float | None  # standard error of the mean log ratio, and its degrees of freedom
+    freedom: float | None
+    p_difference: float | None
+    p_equivalence: float | None
+    iqr: float | None
+    mad: float | None
+    cv: float | None
+
+
+def compare(metric: str, cell: pd.DataFrame, native: pd.DataFrame, confidence: float, delta: float) -> Comparison:
+    """Compare one cell's repeats with native's in one metric (both in the long form of ``metric_values``)."""
+    values, base = cell["number"].to_numpy(float), native["number"].to_numpy(float)
+    paired = pairs(cell, native)
+    unpaired = unpaired_by_design(cell) and unpaired_by_design(native)
+    sign = -1 if higher_is_better(metric) else 1
+    ratios = (paired["cell"] / paired["native"]).to_numpy(float) ** sign
+    logs = log_ratio_unpaired(values**sign, base**sign) if unpaired else log_ratio_paired(ratios)
+    own, other = spread(values), spread(base)
+    of_medians = (own.median / other.median) ** sign if own.median and other.median else None
+    difference = median_or_none((paired["cell"] - paired["native"]).to_numpy(float))
+    if unpaired and own.median is not None and other.median is not None:
+        difference = own.median - other.median
+    interval = logs.interval(confidence) if logs else None
+    return Comparison(
+        metric=metric,
+        unit=metric_unit(metric),
+        n=own.n,
+        n_native=other.n,
+        n_pairs=len(paired),
+        median=own.median,
+        median_native=other.median,
+        difference=difference,
+        ratio_of_medians=of_medians,
+        ratio=of_medians if unpaired else median_or_none(ratios),
+        ratio_mean=math.exp(logs.mean) if logs else None,
+        low=interval[0] if interval else None,
+        high=interval[1] if interval else None,
+        method=logs.method if logs else None,
+        error=logs.error if logs else None,
+        freedom=logs.freedom if logs else None,
+        p_difference=logs.p_difference() if logs else None,
+        p_equivalence=logs.p_equivalence(delta) if logs else None,
+        iqr=own.iqr,
+        mad=own.mad,
+        cv=own.cv,
+    )
+
+
+def median_or_none(values: Floats) -> float | None:
+    """Return the median, or None of nothing."""
+    return float(np.median(values)) if len(values) else None
+
+
+def settings_of(study: Study) -> tuple[float, float]:
+    """Return a study's confidence level and equivalence margin δ."""
+    config = study.get("study", {})
+    return float(config.get("confidence", CONFIDENCE)), float(config.get("equivalence", 0.01))
+
+
+def metrics_of(rows: pd.DataFrame) -> list[str]:
+    """Return the metrics of a block: the two times, then what else its rows have."""
+    return [*TIMES, *sorted(set(rows["metric"]) - set(TIMES))]
+
+
+def overheads(measurements: pd.DataFrame, study: Study) -> pd.DataFrame:
+    """Return every planned cell but native against native: one row per cell and metric.
+
+    Columns: the cell's facts, ``counted`` (native-aa and probes are not), ``planned``, ``failed``, ``skipped`` (reason or
+    None), the fields of ``Comparison``, and ``floor_ratio``/``floor_low``/``floor_high``: the same for native-aa of the
+    same block, which is what no difference at all looks like there. A cell without a measured repeat has empty numbers.
+    """
+    long = metric_values(measurements)
+    blocks = {str(name): rows for name, rows in long.groupby("block")}
+    rows = [row for cell in study["cells"] for row in cell_rows(cell, blocks.get(cell["block"], long.iloc[:0]), study)]
+    table = pd.DataFrame(rows, columns=overhead_columns())
+    table = table.astype({name: "float64" for name, kind in get_type_hints(Comparison).items() if kind == float | None})
+    return with_floor(table)
+
+
+def overhead_columns() -> list[str]:
+    """Return the columns of ``overheads`` before the floor."""
+    facts = [*CELL_FACTS, "counted", "oversubscribed", "planned", "failed", "skipped"]
+    return facts + list(Comparison.__dataclass_fields__)
+
+
+def cell_rows(cell: Study, block: pd.DataFrame, study: Study) -> Iterator[dict[str, Any]]:
+    """Yield one row per metric for a cell of study.json; none for native itself."""
+    if cell["backend"] == BASELINE:
+        return
+    confidence, delta = settings_of(study)
+    facts = {key: cell.get(key) for key in (*CELL_FACTS, "counted", "oversubscribed", "planned", "failed", "skipped")}
+    for metric in metrics_of(block):
+        rows = block[block["metric"] == metric]
+        own, native = (rows[rows["backend"] == name] for name in (cell["backend"], BASELINE))
+        yield facts | asdict(compare(metric, own, native, confidence, delta))
+
+
+def with_floor(table: pd.DataFrame) -> pd.DataFrame:
+    """Put each block's native-aa ratio and interval beside its other cells."""
+    names = {"ratio": "floor_ratio", "low": "floor_low", "high": "floor_high"}
+    floor = table.loc[table["backend"] == NOISE_FLOOR, ["block", "metric", *names]].rename(columns=names)
+    return table.merge(floor, on=["block", "metric"], how="left")
