@@ -65,13 +65,11 @@ static void spoil(const struct world *world) {
     integral -= width() / (1.0 + upper - width() / 2);
 }
 
-/* Midpoint rule: (b-a) h^2/24 max|f''|, f'' = 2/(1+x)^3, largest at the lower end. */
 static void check(const struct world *world, struct outcome *outcome) {
-    double curvature = 2.0 / pow(1.0 + lower, 3);
     outcome->value = integral;
     outcome->expected = log1p((upper - lower) / (1.0 + lower));
     outcome->error = fabs(outcome->value - outcome->expected);
-    outcome->tolerance = (upper - lower) * width() * width() / 24.0 * curvature +
+    outcome->tolerance = width() * width() / 24.0 * reciprocal_slope_rise(lower, upper) +
                          RECIPROCAL_SUM_RELATIVE_ERROR * outcome->expected;
     outcome_add_metric(outcome, "tree_levels", log2(world->size));
 }

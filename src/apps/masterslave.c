@@ -110,15 +110,13 @@ static void add_packet_metrics(const struct world *world, struct outcome *outcom
     outcome_add_metric(outcome, "packets_of_busiest_rank", (double)most);
 }
 
-/* Trapezoid rule: (b-a) h^2/12 max|f''|, f'' = 2/(1+x)^3, largest at the lower end. */
 static void check(const struct world *world, struct outcome *outcome) {
     if (world->rank != MASTER)
         return;
-    double curvature = 2.0 / pow(1.0 + lower, 3);
     outcome->value = total.sum + total.correction;
     outcome->expected = log1p((upper - lower) / (1.0 + lower));
     outcome->error = fabs(outcome->value - outcome->expected);
-    outcome->tolerance = (upper - lower) * width() * width() / 12.0 * curvature +
+    outcome->tolerance = width() * width() / 12.0 * reciprocal_slope_rise(lower, upper) +
                          RECIPROCAL_SUM_RELATIVE_ERROR * outcome->expected;
     add_packet_metrics(world, outcome);
 }

@@ -17,6 +17,13 @@ enum { LANES = 256, BLOCK_ROWS = 128, BLOCK_POINTS = LANES * BLOCK_ROWS };
 /* Bound for the sum: an addition per row and per lane, and a point's own arithmetic, half an epsilon each. */
 #define RECIPROCAL_SUM_RELATIVE_ERROR ((BLOCK_ROWS + LANES + 16) * 0.5 * DBL_EPSILON)
 
+/* f'(upper) - f'(lower) of f = 1/(1+x). As the derivatives of f alternate in sign, the first term of the
+ * Euler-Maclaurin formula bounds the error of the trapezoid rule, h^2/12 times this, and of the midpoint
+ * rule, half of that. */
+static inline double reciprocal_slope_rise(double lower, double upper) {
+    return 1.0 / ((1.0 + lower) * (1.0 + lower)) - 1.0 / ((1.0 + upper) * (1.0 + upper));
+}
+
 struct compensated {
     double sum, correction;
 };

@@ -2,16 +2,17 @@
 #include "harness.h"
 #include "internal.h"
 
-#include <math.h>
+#include <errno.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 void *harness_allocate(size_t count, size_t bytes_each) {
     void *memory = calloc(count > 0 ? count : 1, bytes_each);
     if (memory == NULL) {
-        fprintf(stderr, "error: no memory for %zu x %zu bytes; choose smaller sizes or more ranks\n", count,
-                bytes_each);
+        fprintf(stderr, "%s: error: no memory for %zu x %zu bytes; choose smaller sizes or more ranks\n",
+                program_invocation_short_name, count, bytes_each);
         MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
     }
     return memory;
@@ -104,7 +105,8 @@ static int report(const struct app *app, const struct world *world, double app_s
         if (code != EXIT_SUCCESS)
             say_what_is_wrong(app, outcome);
         if (fwrite(text.at, 1, text.length, stdout) != text.length || fflush(stdout) != 0) {
-            perror("error: cannot write the result to stdout");
+            fprintf(stderr, "%s: error: the result cannot be written to stdout: %s\n", app->name,
+                    strerror(errno));
             code = EXIT_FAILURE;
         }
     }

@@ -22,20 +22,38 @@ struct link {
     int has_peer, next; /* the other end is a rank's; the next link in the same bucket, or -1 */
 };
 
-static bool is_own_socket(unsigned long inode) {
-    char wanted[40], path[300], target[40];
-    bool found = false;
+static void *grow(void *memory, size_t count, size_t bytes_each) {
+    memory = realloc(memory, count * bytes_each);
+    if (memory == NULL)
+        abort();
+    return memory;
+}
+
+/* The inodes of this process's sockets, ended by 0. */
+static unsigned long *own_sockets(void) {
+    unsigned long *inodes = harness_allocate(1, sizeof *inodes);
+    char path[300], target[40];
+    size_t count = 0;
     struct dirent *entry;
     DIR *directory = opendir("/proc/self/fd");
-    snprintf(wanted, sizeof wanted, "socket:[%lu]", inode);
-    while (directory != NULL && !found && (entry = readdir(directory)) != NULL) {
+    while (directory != NULL && (entry = readdir(directory)) != NULL) {
         snprintf(path, sizeof path, "/proc/self/fd/%s", entry->d_name);
         ssize_t length = readlink(path, target, sizeof target - 1);
-        found = length > 0 && (target[length] = '\0', strcmp(target, wanted) == 0);
+        target[length > 0 ? length : 0] = '\0';
+        if (sscanf(target, "socket:[%lu]", &inodes[count]) != 1)
+            continue;
+        inodes = grow(inodes, ++count + 1, sizeof *inodes);
     }
+    inodes[count] = 0;
     if (directory != NULL)
         closedir(directory);
-    return found;
+    return inodes;
+}
+
+static bool is_among(unsigned long inode, const unsigned long *inodes) {
+    while (*inodes != 0 && *inodes != inode)
+        inodes++;
+    return *inodes != 0;
 }
 
 /* /proc prints an address as 32-bit words of the machine's byte order; a v4-mapped IPv6 address is IPv4. */
@@ -71,45 +89,51 @@ static void find_interface(struct link *link, const struct ifaddrs *first) {
 
 /* One line of /proc/self/net/tcp: number: local:port peer:port state queues timer retransmits uid timeout
  * inode */
-static bool read_line(const char *line, struct link *link) {
+static bool read_line(const char *line, const unsigned long *sockets, struct link *link) {
     char local[33], peer[33];
     unsigned state;
     unsigned long inode;
     int found = sscanf(line, " %*d: %32[0-9A-F]:%x %32[0-9A-F]:%x %x %*s %*s %*s %*d %*d %lu", local,
                        &link->local_port, peer, &link->peer_port, &state, &inode);
-    if (found != 6 || state != STATE_ESTABLISHED || !is_own_socket(inode))
+    if (found != 6 || state != STATE_ESTABLISHED || !is_among(inode, sockets))
         return false;
     read_address(local, link->local);
     read_address(peer, link->peer);
     return true;
 }
 
-static int collect_from(const char *path, const struct ifaddrs *interfaces, struct link **links, int count) {
+struct collection {
+    struct link *links;
+    int count;
+};
+
+static void collect_from(const char *path, const struct ifaddrs *interfaces, const unsigned long *sockets,
+                         struct collection *found) {
     char line[512];
     FILE *file = fopen(path, "r");
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
         struct link link = {0};
-        if (!read_line(line, &link))
+        if (!read_line(line, sockets, &link))
             continue;
         find_interface(&link, interfaces);
-        *links = realloc(*links, (size_t)(count + 1) * sizeof link);
-        if (*links == NULL)
-            abort();
-        (*links)[count++] = link;
+        found->links = grow(found->links, (size_t)found->count + 1, sizeof link);
+        found->links[found->count++] = link;
     }
     if (file != NULL)
         fclose(file);
-    return count;
 }
 
-static int collect(struct link **links) {
+static struct collection collect(void) {
+    struct collection found = {0};
     struct ifaddrs *interfaces = NULL;
+    unsigned long *sockets = own_sockets();
     if (getifaddrs(&interfaces) != 0)
         interfaces = NULL;
-    int count = collect_from("/proc/self/net/tcp", interfaces, links, 0);
-    count = collect_from("/proc/self/net/tcp6", interfaces, links, count);
+    collect_from("/proc/self/net/tcp", interfaces, sockets, &found);
+    collect_from("/proc/self/net/tcp6", interfaces, sockets, &found);
     freeifaddrs(interfaces);
-    return count;
+    free(sockets);
+    return found;
 }
 
 /* Masquerading (Docker's, for its bridge) may rewrite the address of one end, not of both. */
@@ -135,22 +159,23 @@ static void match_ends(struct link *links, int count) {
 }
 
 struct links links_gather(const struct world *world) {
+    const int bytes_each = (int)sizeof(struct link);
     struct links all = {0};
-    struct link *own = NULL;
-    int own_count = collect(&own), *bytes = harness_allocate((size_t)world->size, sizeof *bytes);
+    struct collection own = collect();
+    int *bytes = harness_allocate((size_t)world->size, sizeof *bytes);
     int *offsets = harness_allocate((size_t)world->size, sizeof *offsets);
     all.start = harness_allocate((size_t)world->size + 1, sizeof *all.start);
-    MPI_Gather(&own_count, 1, MPI_INT, all.start + 1, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    MPI_Gather(&own.count, 1, MPI_INT, all.start + 1, 1, MPI_INT, 0, MPI_COMM_WORLD);
     for (int rank = 0; rank < world->size; rank++) {
-        bytes[rank] = all.start[rank + 1] * (int)sizeof *own;
-        offsets[rank] = all.start[rank] * (int)sizeof *own;
+        bytes[rank] = all.start[rank + 1] * bytes_each;
+        offsets[rank] = all.start[rank] * bytes_each;
         all.start[rank + 1] += all.start[rank];
     }
-    all.at = harness_allocate((size_t)all.start[world->size], sizeof *own);
-    MPI_Gatherv(own, own_count * (int)sizeof *own, MPI_BYTE, all.at, bytes, offsets, MPI_BYTE, 0,
+    all.at = harness_allocate((size_t)all.start[world->size], sizeof *all.at);
+    MPI_Gatherv(own.links, own.count * bytes_each, MPI_BYTE, all.at, bytes, offsets, MPI_BYTE, 0,
                 MPI_COMM_WORLD);
     match_ends(all.at, all.start[world->size]);
-    free(own);
+    free(own.links);
     free(bytes);
     free(offsets);
     return all;

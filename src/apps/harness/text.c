@@ -6,7 +6,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static void reserve(struct text *text, size_t bytes) {
     if (text->length + bytes <= text->capacity)
