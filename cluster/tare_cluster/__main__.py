@@ -6,9 +6,10 @@ import argparse
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 from . import argv, down, engine, images, status, up
-from .checkout import this_checkout
+from .checkout import Checkout, this_checkout
 from .errors import ClusterError
 
 
@@ -17,6 +18,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True)
     start = commands.add_parser("up", help="start the cluster, or repair it; does nothing when all is well")
     start.add_argument("--nodes", type=_nodes, help="compute nodes (default: as running, else the site file's)")
+    start.add_argument("--site", type=Path, default=this_checkout().site_file, help="another site file than embedded.yaml")
     commands.add_parser("down", help="remove everything but the images")
     commands.add_parser("status", help="show nodes, Slurm, swarm, networks")
     commands.add_parser("shell", help="a login shell on the login node, in the checkout")
@@ -36,24 +38,29 @@ def _nodes(text: str) -> int | None:
 
 def main() -> int:
     options = parser().parse_args()
-    checkout = this_checkout()
     engine.use_local_engine()
+    if options.command == "status":
+        return status.status()
+    if options.command == "shell":
+        return _in_node("login", "tare", ["bash", "--login"])
+    if options.command == "exec":
+        return _in_node(options.node, options.user, options.argv)
+    checkout = this_checkout()
+    with checkout.locked():
+        _change(checkout, options)
+    return 0
+
+
+def _change(checkout: Checkout, options: argparse.Namespace) -> None:
     if options.command == "up":
-        up.up(checkout, options.nodes)
+        up.up(checkout, options.nodes, options.site)
     elif options.command == "down":
         down.down(checkout)
-    elif options.command == "status":
-        return status.status()
-    elif options.command == "shell":
-        return _in_node("login", "tare", ["bash", "--login"])
-    elif options.command == "exec":
-        return _in_node(options.node, options.user, options.argv)
     elif options.command == "images":
         engine.ensure(checkout)
         images.ensure(checkout)
     else:
         down.clean(checkout)
-    return 0
 
 
 def _in_node(node: str, user: str, command: list[str]) -> int:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,6 +57,14 @@ class Checkout:
     def read(self, name: str) -> str | None:
         path = self.state / name
         return path.read_text(encoding="utf-8") if path.is_file() else None
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """One `up` or `down` at a time; a second one waits for the first."""
+        self.write("lock", "")
+        with (self.state / "lock").open("w", encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def forget(self, name: str) -> None:
         (self.state / name).unlink(missing_ok=True)

@@ -104,7 +104,7 @@ def make_container(plan: Plan, node: Node) -> None:
 
 
 def write_files(plan: Plan) -> None:
-    """The nodes' /etc/tare: one volume, filled through the login node before it starts. Secrets are made once, and are only there."""
+    """The nodes' /etc/tare: one volume, filled through the login node before it starts. Secrets are made once, and stay there."""
     files = {name: (text.encode(), 0o644) for name, text in plan.files.items()}
     if not succeeds(["docker", "cp", f"{LOGIN}:/etc/tare/munge.key", "-"]):
         files["munge.key"] = (secrets.token_bytes(128), 0o600)

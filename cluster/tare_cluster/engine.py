@@ -54,10 +54,11 @@ def start(checkout: Checkout) -> None:
         run(["systemctl", "start", "docker.service"])
         checkout.write(STARTED_BY_TARE, SYSTEMD)
     else:
-        log = (checkout.folder("") / LOG).open("ab")
-        daemon = subprocess.Popen(
-            ["dockerd"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, close_fds=True
-        )
+        checkout.write(LOG, "")
+        with (checkout.state / LOG).open("ab") as log:
+            daemon = subprocess.Popen(
+                ["dockerd"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", start_new_session=True
+            )
         checkout.write(STARTED_BY_TARE, str(daemon.pid))
     wait_until("dockerd answers", 60, answers, f"see {checkout.state / LOG} or `journalctl -u docker`")
 

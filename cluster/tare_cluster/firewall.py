@@ -13,7 +13,7 @@ from .shell import run, succeeds
 BEFORE = "network-before-dockerd.json"
 IP_FORWARD = Path("/proc/sys/net/ipv4/ip_forward")
 TOOLS = (("iptables-save", "iptables-restore"), ("ip6tables-save", "ip6tables-restore"))
-_DOCKER = re.compile(r"DOCKER|docker0|docker_gwbridge|-s 172\.17\.0\.0/16 .*MASQUERADE")
+_DOCKER = re.compile(r"DOCKER|docker0|docker_gwbridge")
 _POLICY = re.compile(r"^:FORWARD (\w+)", re.MULTILINE)
 
 

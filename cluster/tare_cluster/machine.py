@@ -11,6 +11,7 @@ from .layout import Cpu
 from .shell import run_visibly, say, succeeds
 
 CPU_FOLDER = Path("/sys/devices/system/cpu")
+FUSE = Path("/dev/fuse")
 
 
 def usable_cpus() -> list[Cpu]:
@@ -27,6 +28,14 @@ def _core(number: int) -> tuple[int, int]:
 
 def memory_mb() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+
+
+def ensure_fuse() -> None:
+    """Apptainer mounts its images through it; a minimal system has not loaded its module yet."""
+    if not FUSE.exists():
+        succeeds(["modprobe", "fuse"])
+    if not FUSE.exists():
+        raise ClusterError(f"cluster: {FUSE}: there is none, and modprobe fuse made none; the kernel needs FUSE; load its module")
 
 
 def need_root(why: str) -> None:

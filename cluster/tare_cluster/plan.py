@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from pathlib import Path
 
 from . import apparmor, argv, configs, images, machine, sitefile
 from .checkout import Checkout
@@ -21,10 +22,10 @@ class Plan:
     creates: dict[str, list[str]]  # container → docker create …
 
 
-def make_plan(checkout: Checkout, nodes: int | None) -> Plan:
+def make_plan(checkout: Checkout, nodes: int | None, site_file: Path) -> Plan:
     """`nodes` None: the site file's number."""
     image = images.node_image(checkout).tag
-    site = sitefile.read(checkout, image)
+    site = sitefile.read(site_file, checkout, image)
     layout = make_layout(site, machine.usable_cpus(), nodes or site.nodes)
     files = {
         "slurm.conf": configs.slurm_conf(site, layout, machine.memory_mb()),

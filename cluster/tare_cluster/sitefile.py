@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from ipaddress import IPv4Network
+from pathlib import Path
 from typing import Any
 
 from .checkout import Checkout
@@ -17,24 +18,27 @@ PARSER = "import json, sys, yaml; json.dump(yaml.safe_load(sys.stdin), sys.stdou
 RATE = re.compile(r"^[0-9]+[kmg]bit$")
 
 
-def read(checkout: Checkout, image: str) -> Site:
-    text = checkout.site_file.read_bytes()
+def read(path: Path, checkout: Checkout, image: str) -> Site:
+    if not path.is_file():
+        raise ClusterError(f"cluster: {path}: there is no such site file; give another with --site")
+    text = path.read_bytes()
     cache = f"cluster/site-{hashlib.sha256(text).hexdigest()[:16]}.json"
     parsed = checkout.read(cache)
     if parsed is None:
         reader = ["docker", "run", "--rm", "--interactive", "--network", "none", "--entrypoint", "/opt/tare/venv/bin/python"]
         parsed = run([*reader, image, "-c", PARSER], stdin=text)
         checkout.write(cache, parsed)
-    return parse(json.loads(parsed))
+    return parse(json.loads(parsed), str(path))
 
 
-def parse(data: dict[str, Any]) -> Site:
+def parse(data: dict[str, Any], where: str) -> Site:
+    """`where` names the file in errors."""
     try:
         networks = data["runtimes"]["docker"]["networks"]
         site = Site(
             nodes=int(data["nodes"]),
             partition=str(data["scheduler"]["partition"]),
-            links=tuple(_link(name, values) for name, values in data["interconnects"].items()),
+            links=tuple(_link(name, values, where) for name, values in data["interconnects"].items()),
             registry=str(data["runtimes"]["docker"]["registry"]),
             overlay_name=str(networks["overlay"]["name"]),
             overlay_subnet=IPv4Network(networks["overlay"]["subnet"]),
@@ -42,31 +46,33 @@ def parse(data: dict[str, Any]) -> Site:
             macvlan_subnet=IPv4Network(networks["macvlan"]["subnet"]),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise ClusterError(f"config/sites/embedded.yaml: {error!r}; the cluster needs this value; see the file in git") from error
-    _check(site)
+        raise ClusterError(
+            f"{where}: {error!r} is missing or wrong; the cluster needs it; compare config/sites/embedded.yaml in git"
+        ) from error
+    _check(site, where)
     return site
 
 
-def _link(name: str, values: dict[str, Any]) -> Link:
+def _link(name: str, values: dict[str, Any], where: str) -> Link:
     rate = values.get("link")
     if rate is not None and not RATE.match(str(rate)):
         raise ClusterError(
-            f"config/sites/embedded.yaml: interconnects.{name}.link: '{rate}' is no rate; null or a number with kbit, mbit or "
+            f"{where}: interconnects.{name}.link: '{rate}' is no rate; null or a number with kbit, mbit or "
             "gbit, as in 1gbit; change it"
         )
     return Link(name, str(values["interface"]), IPv4Network(values["subnet"]), rate)
 
 
-def _check(site: Site) -> None:
+def _check(site: Site, where: str) -> None:
     """What Docker does not let us choose."""
     for index, link in enumerate(site.links):
         if link.interface != f"eth{index}":
             raise ClusterError(
-                f"config/sites/embedded.yaml: interconnects.{link.name}.interface: '{link.interface}'; Docker names it "
+                f"{where}: interconnects.{link.name}.interface: '{link.interface}'; Docker names it "
                 f"eth{index}, by the order of the interconnects; change it"
             )
     if not site.macvlan_subnet.subnet_of(site.links[0].subnet):
         raise ClusterError(
-            f"config/sites/embedded.yaml: runtimes.docker.networks.macvlan.subnet: {site.macvlan_subnet} is not inside "
+            f"{where}: runtimes.docker.networks.macvlan.subnet: {site.macvlan_subnet} is not inside "
             f"{site.links[0].subnet} of {site.links[0].name}; the bridge's firewall would drop its packets; change it"
         )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from . import configs, containers, engine, images, services
+from pathlib import Path
+
+from . import configs, containers, engine, images, machine, services
 from .checkout import Checkout
 from .errors import ClusterError
 from .layout import Layout
@@ -10,12 +12,13 @@ from .plan import make_plan
 from .shell import say
 
 
-def up(checkout: Checkout, nodes: int | None) -> None:
+def up(checkout: Checkout, nodes: int | None, site_file: Path) -> None:
     """`nodes` None: as many as there are, else the site file's number."""
+    machine.ensure_fuse()
     engine.ensure(checkout)
     refuse_another_checkout(checkout)
     images.ensure(checkout)
-    plan = make_plan(checkout, nodes or compute_nodes())
+    plan = make_plan(checkout, nodes or compute_nodes(), site_file)
     changed = containers.ensure(plan)
     changed |= services.ensure(plan)
     checkout.write("site.yaml", configs.site_yaml(plan.layout))
