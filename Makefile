@@ -49,7 +49,6 @@ lint-here:
 	mypy
 	MYPYPATH=cluster mypy --strict --python-version 3.10 cluster/tare_cluster
 	snakefmt --check Snakefile workflow
-	snakemake --lint
 	shellcheck cluster/tare-cluster cluster/host-pytest cluster/node/rootfs/usr/local/sbin/tare-node .ci/run
 	clang-format --dry-run -Werror src/apps/*.c src/apps/*.h src/launch/*.c
 	hadolint cluster/node/Dockerfile containers/*/Dockerfile

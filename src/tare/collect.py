@@ -95,6 +95,22 @@ def describe_cell(block: Block, arm: Arm, stamp: Record, records: list[Record]) 
     }
 
 
+def check_checksums(records: list[Record]) -> None:
+    """Raise when two runs of one app at one size gave different answers: whatever ran them, the bits must agree."""
+    first: dict[str, Record] = {}
+    for record in records:
+        checksum = (record["answer"] or {}).get("checksum")
+        if record["status"] != "ok" or checksum is None:
+            continue
+        size = json.dumps([record["app"], record["options"]], sort_keys=True)
+        other = first.setdefault(size, record)
+        if other["answer"]["checksum"] != checksum:
+            raise TareError(
+                f"{record['block']}: {record['backend']} answered {checksum}; {other['block']}: {other['backend']} answered"
+                f" {other['answer']['checksum']}; one of them is wrong, so no table is made; remove the wrong one's records"
+            )
+
+
 def commit() -> str | None:
     """Return the checkout's commit, or None outside a repository."""
     argv = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"]
@@ -110,6 +126,7 @@ def collect(plan_path: Path, metrics: dict[str, str], csv_path: Path, study_path
     plan = json.loads(plan_path.read_text(encoding="utf-8"))
     store = Store(plan_path.parent)
     rows: list[Mapping] = []
+    everything: list[Record] = []
     cells: list[Mapping] = []
     for document in plan["blocks"].values():
         block = block_from_document(document)
@@ -117,8 +134,10 @@ def collect(plan_path: Path, metrics: dict[str, str], csv_path: Path, study_path
             stamp = read_stamp(store, block.setting.id, arm.name)
             path = store.records(block.setting.id, arm.name)
             records = [validated(record, str(path)) for record in counted(read_records(path), stamp["plan"])]
+            everything += records
             rows += cell_rows(records, metrics[block.setting.app])
             cells.append(describe_cell(block, arm, stamp, records))
+    check_checksums(everything)
     facts: dict[str, Any] = {
         "study": plan["study"],
         "site": plan["site"],

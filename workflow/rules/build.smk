@@ -1,6 +1,10 @@
 """Apps, the timer, the binder and images: built on a compute node, in the userland where they will run."""
 
-HARNESS = sorted(str(path) for path in Path("src/apps").glob("**/*.[ch]") if path.parent.name == "harness" or path.suffix == ".h")
+HARNESS = sorted(
+    str(path)
+    for path in Path("src/apps").glob("**/*.[ch]")
+    if path.parent.name == "harness" or path.suffix == ".h"
+)
 
 
 rule build_app:
@@ -13,12 +17,12 @@ rule build_app:
         "build/log/{userland}/{toolchain}/{flags}/{app}.log",
     conda:
         "../envs/analysis.yaml"
+    resources:
+        **TARE.slurm(),
     params:
         compiler=TARE.compiler,
         mpicc=TARE.mpicc,
         flags=TARE.flags,
-    resources:
-        **TARE.slurm(),
     shell:
         "OMPI_CC={params.compiler} {params.mpicc} -std=c11 -Wall -Wextra -Werror -D_GNU_SOURCE {params.flags} -ffp-contract=off"
         " -o {output} {input.source} src/apps/harness/*.c -lm &> {log}"
@@ -48,10 +52,10 @@ rule fetch_image:
         "build/log/{userland}/fetch_image.log",
     conda:
         "../envs/analysis.yaml"
-    params:
-        site=TARE.study["site"],
     resources:
         **TARE.slurm(),
+    params:
+        site=TARE.study["site"],
     shell:
         "python3 -m tare.cli image fetch --site {params.site} --userland {wildcards.userland} &> {log}"
 
@@ -66,9 +70,9 @@ rule build_sif:
         "build/log/{userland}/build_sif.log",
     conda:
         "../envs/analysis.yaml"
-    params:
-        site=TARE.study["site"],
     resources:
         **TARE.slurm(),
+    params:
+        site=TARE.study["site"],
     shell:
         "python3 -m tare.cli image build-sif --site {params.site} --userland {wildcards.userland} &> {log}"

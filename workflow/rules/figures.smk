@@ -8,11 +8,11 @@ rule draw_figure:
         module="src/tare/figures/{figure}.py",
         statistics="src/tare/stats.py",
     output:
-        f"{TARE.results}/figures/{{figure}}.svg",
-        f"{TARE.results}/figures/{{figure}}.png",
+        svg=f"{TARE.results}/figures/{{figure}}.svg",
+        png=f"{TARE.results}/figures/{{figure}}.png",
     log:
         f"{TARE.results}/logs/figures/{{figure}}.log",
     conda:
         "../envs/analysis.yaml"
     shell:
-        "python3 -m tare.figures {wildcards.figure} --measurements {input.measurements} --study {input.study} -o {output[0]} &> {log}"
+        "python3 -m tare.figures {wildcards.figure} --measurements {input.measurements} --study {input.study} -o {output} &> {log}"

@@ -22,16 +22,20 @@ rule measure_block:
         TARE.block_inputs,
         plan=ancient(f"{TARE.results}/plan.json"),
     output:
-        expand("{results}/cells/{{app}}/{{toolchain}}/{{flags}}/{{layout}}/{arm}.json", results=TARE.results, arm=TARE.arms),
+        expand(
+            "{results}/cells/{{app}}/{{toolchain}}/{{flags}}/{{layout}}/{arm}.json",
+            results=TARE.results,
+            arm=TARE.arms,
+        ),
     log:
         f"{TARE.results}/logs/measure/{{app}}/{{toolchain}}/{{flags}}/{{layout}}.log",
     resources:
+        **TARE.slurm(),
         nodes=TARE.block_nodes,
         tasks=TARE.block_nodes,
         cpus_per_task=TARE.site["cpus_per_node"],
         mem_mb=0,
         slurm_extra=TARE.sbatch(),
-        **TARE.slurm(),
     shell:
         "python3 -m tare.cli measure --plan {input.plan}"
         " --block {wildcards.app}/{wildcards.toolchain}/{wildcards.flags}/{wildcards.layout} &> {log}"
