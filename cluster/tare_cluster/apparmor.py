@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .shell import run, succeeds
+from .shell import run
 
 RESTRICTED = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
+LOADED = Path("/sys/kernel/security/apparmor/profiles")
 PROFILE = "tare-node"
 # As unconfined as apparmor=unconfined, but with a name that is allowed to make user namespaces.
 TEXT = f"""\
@@ -30,5 +31,5 @@ def ensure_profile() -> str:
 
 
 def remove_profile() -> None:
-    if is_restricted():
-        succeeds(["sh", "-c", f"echo -n {PROFILE} > /sys/kernel/security/apparmor/.remove"])
+    if is_restricted() and f"{PROFILE} " in LOADED.read_text():
+        run(["apparmor_parser", "--remove"], stdin=TEXT.encode())

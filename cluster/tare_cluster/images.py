@@ -20,6 +20,7 @@ SUITE = "trixie"
 BASE = "tare/base:debian13"
 PULLED_BASE = f"debian:{SUITE}-slim"
 PULL_SECONDS = 60.0
+NOT_UNPACKED = ("doc", "locale", "man")  # as in Debian's own slim images
 INPUTS_LABEL = "tare.inputs"
 STAGE_LABEL = "tare.stage"  # on what a build needs on its way, kept as its cache
 REPOSITORY = "tare"
@@ -89,8 +90,9 @@ def ensure_base() -> None:
         options = [f"--aptopt={word}" for word in hostconfig.apt_options() if word != "-o"]
         # Options of this machine's apt must not stay in the image.
         forget = ["--customize-hook=rm -f $1/etc/apt/apt.conf.d/99mmdebstrap"] if options else []
+        slim = [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in NOT_UNPACKED]
         mirrors = hostconfig.debian_mirrors(SUITE)
-        run_visibly(["mmdebstrap", "--variant=minbase", *options, *forget, SUITE, str(archive), *mirrors])
+        run_visibly(["mmdebstrap", "--variant=minbase", *options, *forget, *slim, SUITE, str(archive), *mirrors])
         run(["docker", "import", str(archive), BASE])
 
 
@@ -144,4 +146,3 @@ def remove_all() -> None:
     for image in dict.fromkeys([*ours, *labelled]):
         succeeds(["docker", "image", "rm", "--force", image])
     succeeds(["docker", "image", "rm", PULLED_BASE])
-    run(["docker", "builder", "prune", "--force"])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from ipaddress import IPv4Network
 
 from . import argv, images
 from .layout import Node
 from .plan import Plan
-from .shell import lines, parallel, run, say, succeeds, wait_until
+from .shell import lines, parallel, run, say, succeeds, wait_for, wait_until
 
 READY_SECONDS = 60.0
 SETTLED_SECONDS = 20.0
@@ -64,19 +65,22 @@ def ensure_swarm(plan: Plan) -> bool:
 def membership(node: Node) -> tuple[str, str]:
     """A node's state in a swarm and its number there, once an engine that has just started has found them out."""
 
-    def ask() -> tuple[str, str]:
-        said = in_node(node, ["docker", "info", "--format", "{{.Swarm.LocalNodeState}} {{.Swarm.NodeID}}"]).split()
-        return said[0], said[1] if len(said) > 1 else ""
+    def ask() -> tuple[str, str] | None:
+        state, *number = in_node(node, ["docker", "info", "--format", "{{.Swarm.LocalNodeState}} {{.Swarm.NodeID}}"]).split()
+        return None if state == "pending" else (state, "".join(number))
 
-    wait_until(f"{node.name}'s swarm state", SETTLED_SECONDS, lambda: ask()[0] != "pending", "see make status")
-    return ask()
+    return wait_for(f"{node.name}'s swarm state", SETTLED_SECONDS, ask, "see make status")
 
 
 def swarm_members(manager: Node) -> set[str]:
     """Asked until the manager, which may have just started, is its own leader again."""
-    ask = ["docker", "node", "ls", "--quiet"]
-    wait_until("the swarm has a leader", SETTLED_SECONDS, lambda: works_in_node(manager, ask), "see make status")
-    return set(in_node(manager, ask).split())
+    command = ["docker", "node", "ls", "--quiet"]
+
+    def ask() -> set[str] | None:
+        done = subprocess.run(argv.node_exec(manager.container, command), capture_output=True, text=True, check=False)
+        return set(done.stdout.split()) if done.returncode == 0 else None
+
+    return wait_for("the swarm has a leader", SETTLED_SECONDS, ask, "see make status")
 
 
 def join(node: Node, token: str, manager: str) -> None:

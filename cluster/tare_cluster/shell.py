@@ -54,9 +54,15 @@ def parallel(work: Callable[[T], R], items: Iterable[T]) -> list[R]:
         return list(pool.map(work, items))
 
 
-def wait_until(what: str, seconds: float, condition: Callable[[], bool], then: str) -> None:
+def wait_for(what: str, seconds: float, ask: Callable[[], T | None], then: str) -> T:
+    """Asks until there is an answer; conditions are waited for, never times."""
     end = time.monotonic() + seconds
-    while not condition():
+    while (answer := ask()) is None:
         if time.monotonic() > end:
             raise ClusterError(f"cluster: {what}: not after {seconds:.0f} s; {then}")
         time.sleep(0.1)
+    return answer
+
+
+def wait_until(what: str, seconds: float, condition: Callable[[], bool], then: str) -> None:
+    wait_for(what, seconds, lambda: condition() or None, then)
