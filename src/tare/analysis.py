@@ -1,6 +1,7 @@
 """What the analysis commands share: their arguments, finding modules by file name, and writing whole files."""
 
 import argparse
+import contextlib
 import importlib
 import os
 import sys
@@ -66,5 +67,6 @@ def save(path: Path, content: bytes) -> None:
         temporary.write_bytes(content)
         temporary.replace(path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink()
         raise TareError(f"{path}: cannot be written: {error.strerror}; check the folder and the disk") from error

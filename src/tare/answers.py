@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from tare.measurements import BASELINE, NOISE_FLOOR, Study, rows_of
-from tare.rounding import ABSENT, half_up, number, overhead_percent, significant
+from tare.rounding import ABSENT, half_up, number, overhead_percent
 from tare.verdicts import EQUIVALENT, FASTER, NONE, SLOWER, UNDECIDED
 
 
@@ -28,20 +28,26 @@ def interval(row: Study) -> str:
     return f"{overhead_percent(row['low'], digits)} to {overhead_percent(row['high'], digits)}"
 
 
+def margin(delta: float) -> str:
+    """Return δ as people write it: ``±1 %``."""
+    return f"±{delta * 100:.3g} %"
+
+
 def in_words(row: Study, delta: float) -> str:
     """Return what one cell's numbers mean."""
-    margin = f"±{significant(delta * 100, 2)} %"
     if row["verdict"] == NONE:
         return no_number(row)
+    if row["backend"] == NOISE_FLOOR:
+        return "what no difference looks like here"
     if row["verdict"] == EQUIVALENT:
-        return f"as fast as native within {margin}"
+        return f"as fast as native within {margin(delta)}"
     if row["verdict"] in (SLOWER, FASTER):
         size = half_up(abs(row["ratio"] - 1) * 100, 1)
         return f"{row['verdict']} by {size} %"
     if number(row["low"]) is None:
         return "undecided: " + ("one repeat alone" if max(row["n"], row["n_pairs"]) == 1 else "no spread to judge by")
     more = row["repeats_to_decide"]
-    needs = f"about {more} repeats would decide" if number(more) is not None else "more repeats than are sensible would decide"
+    needs = f"about {more} repeats would tell" if number(more) is not None else "no sensible number of repeats would tell"
     return f"undecided: {needs}"
 
 
@@ -64,7 +70,7 @@ def backend_sentence(backend: str, rows: list[Study], delta: float) -> str:
     parts = [
         difference_part(SLOWER, [row for row in rows if row["verdict"] == SLOWER], len(rows)),
         difference_part(FASTER, [row for row in rows if row["verdict"] == FASTER], len(rows)),
-        count_part(f"as fast as native within ±{significant(delta * 100, 2)} % in", EQUIVALENT, rows),
+        count_part(f"as fast as native within {margin(delta)} in", EQUIVALENT, rows),
         count_part("undecided in", UNDECIDED, rows),
         count_part("without a number in", NONE, rows),
     ]

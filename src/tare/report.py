@@ -11,7 +11,7 @@ import pandas as pd
 
 from tare import analysis, answers, facts, figures
 from tare.measurements import BASELINE, NOISE_FLOOR, Study, measured, read_pair, rows_of
-from tare.rounding import ABSENT, duration, half_up, number, overhead_percent, significant
+from tare.rounding import ABSENT, MINUS, duration, half_up, number, overhead_percent, significant
 from tare.stats import settings_of
 from tare.verdicts import judged, rank_test_needs
 from tare.yamlio import ROOT
@@ -32,13 +32,19 @@ def environment() -> jinja2.Environment:
     )
     engine.filters |= {
         "overhead": overhead_percent,
-        "duration": duration,
-        "significant": significant,
+        "duration": lambda seconds: duration(seconds).replace("-", MINUS),
+        "significant": lambda value: significant(value).replace("-", MINUS),
         "interval": answers.interval,
         "argv": shlex.join,
         "half_up": half_up,
+        "known": known,
     }
     return engine
+
+
+def known(value: Any) -> Any:
+    """Return a value for the page, absent ones as a dash."""
+    return ABSENT if value is None or value != value else value  # noqa: PLR0124 - only NaN differs from itself
 
 
 def render(measurements: pd.DataFrame, study: Study) -> str:
@@ -55,7 +61,7 @@ def render(measurements: pd.DataFrame, study: Study) -> str:
             site=study["site"],
             css=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
             confidence=confidence,
-            delta=delta,
+            margin=answers.margin(delta),
             answers=answers.sentences(table, delta),
             warnings=warnings(table, study),
             accounts=facts.accounts(study),
@@ -86,14 +92,14 @@ def warnings(table: pd.DataFrame, study: Study) -> list[str]:
     found = []
     if study["site"].get("virtual"):
         found.append(
-            "All nodes are containers of one machine (virtual: true). Overheads are relative costs on that machine; absolute times,"
-            " and how backends scale over a real network, belong to a real cluster."
+            "All nodes are containers of one machine (virtual: true). Overheads are relative costs on that machine; absolute"
+            " times, and how backends scale over a real network, belong to a real cluster."
         )
     crowded = sorted({cell["block"] for cell in cells if cell["oversubscribed"]})
     if crowded:
         found.append(
-            f"{answers.plural(len(crowded), 'setting')} marked † ran more processes than a node has CPUs (oversubscribed); what they"
-            " measure is scheduling as well as containers."
+            f"{answers.plural(len(crowded), 'setting')} marked † ran more processes than a node has CPUs (oversubscribed);"
+            " what they measure is scheduling as well as containers."
         )
     short = [cell for cell in cells if 0 < cell["measured"] < FEW_REPEATS]
     if short:

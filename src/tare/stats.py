@@ -143,18 +143,39 @@ def metric_values(measurements: pd.DataFrame) -> pd.DataFrame:
     return long[long["number"] > 0]
 
 
-def pairs(cell: pd.DataFrame, native: pd.DataFrame) -> pd.DataFrame:
-    """Return the repeats of a cell and of native that share session and round, as columns ``cell`` and ``native``."""
-    sides = [
-        side.loc[side["round"].notna(), [*PAIR, "number"]].rename(columns={"number": name})
-        for side, name in ((cell, "cell"), (native, "native"))
-    ]
-    return sides[0].merge(sides[1], on=PAIR)
+@dataclass(frozen=True)
+class Sample:
+    """One arm's measured repeats in one metric, and the round of each (None where the data know no rounds)."""
+
+    values: Floats
+    rounds: tuple[tuple[str, float] | None, ...]
+
+    @property
+    def has_rounds(self) -> bool:
+        """Tell data with no rounds at all (published tables) from a block whose native partner failed."""
+        return any(key is not None for key in self.rounds)
 
 
-def unpaired_by_design(rows: pd.DataFrame) -> bool:
-    """Tell data with no rounds at all (published tables) from a block whose native partner failed."""
-    return bool(rows["round"].isna().all())
+NOTHING = Sample(np.empty(0), ())
+
+
+def samples(long: pd.DataFrame) -> dict[str, dict[str, dict[str, Sample]]]:
+    """Return the long form of ``metric_values`` as block → metric → backend → sample."""
+    found: dict[str, dict[str, dict[str, Sample]]] = {}
+    for (block, metric, backend), rows in long.groupby(["block", "metric", "backend"], sort=False):
+        keys = zip(*(rows[name] for name in PAIR), strict=True)
+        rounds = tuple(None if math.isnan(number) else (str(session), float(number)) for session, number in keys)
+        found.setdefault(str(block), {}).setdefault(str(metric), {})[str(backend)] = Sample(
+            rows["number"].to_numpy(float), rounds
+        )
+    return found
+
+
+def pairs(cell: Sample, native: Sample) -> tuple[Floats, Floats]:
+    """Return the repeats of a cell and of native that share session and round, in the same order."""
+    partners = {key: value for key, value in zip(native.rounds, native.values, strict=True) if key is not None}
+    both = [(value, partners[key]) for key, value in zip(cell.rounds, cell.values, strict=True) if key in partners]
+    return np.array([own for own, _ in both]), np.array([base for _, base in both])
 
 
 @dataclass(frozen=True)
@@ -184,17 +205,16 @@ class Comparison:
     cv: float | None
 
 
-def compare(metric: str, cell: pd.DataFrame, native: pd.DataFrame, confidence: float, delta: float) -> Comparison:
-    """Compare one cell's repeats with native's in one metric (both in the long form of ``metric_values``)."""
-    values, base = cell["number"].to_numpy(float), native["number"].to_numpy(float)
-    paired = pairs(cell, native)
-    unpaired = unpaired_by_design(cell) and unpaired_by_design(native)
+def compare(metric: str, cell: Sample, native: Sample, confidence: float, delta: float) -> Comparison:
+    """Compare one cell's repeats with native's in one metric."""
+    mine, partners = pairs(cell, native)
+    unpaired = not cell.has_rounds and not native.has_rounds
     sign = -1 if higher_is_better(metric) else 1
-    ratios = (paired["cell"] / paired["native"]).to_numpy(float) ** sign
-    logs = log_ratio_unpaired(values**sign, base**sign) if unpaired else log_ratio_paired(ratios)
-    own, other = spread(values), spread(base)
+    ratios = (mine / partners) ** sign
+    logs = log_ratio_unpaired(cell.values**sign, native.values**sign) if unpaired else log_ratio_paired(ratios)
+    own, other = spread(cell.values), spread(native.values)
     of_medians = (own.median / other.median) ** sign if own.median and other.median else None
-    difference = median_or_none((paired["cell"] - paired["native"]).to_numpy(float))
+    difference = median_or_none(mine - partners)
     if unpaired and own.median is not None and other.median is not None:
         difference = own.median - other.median
     interval = logs.interval(confidence) if logs else None
@@ -203,7 +223,7 @@ def compare(metric: str, cell: pd.DataFrame, native: pd.DataFrame, confidence: f
         unit=metric_unit(metric),
         n=own.n,
         n_native=other.n,
-        n_pairs=len(paired),
+        n_pairs=len(ratios),
         median=own.median,
         median_native=other.median,
         difference=difference,
@@ -234,11 +254,6 @@ def settings_of(study: Study) -> tuple[float, float]:
     return float(config.get("confidence", CONFIDENCE)), float(config.get("equivalence", 0.01))
 
 
-def metrics_of(rows: pd.DataFrame) -> list[str]:
-    """Return the metrics of a block: the two times, then what else its rows have."""
-    return [*TIMES, *sorted(set(rows["metric"]) - set(TIMES))]
-
-
 def overheads(measurements: pd.DataFrame, study: Study) -> pd.DataFrame:
     """Return every planned cell but native against native: one row per cell and metric.
 
@@ -246,9 +261,8 @@ def overheads(measurements: pd.DataFrame, study: Study) -> pd.DataFrame:
     None), the fields of ``Comparison``, and ``floor_ratio``/``floor_low``/``floor_high``: the same for native-aa of the
     same block, which is what no difference at all looks like there. A cell without a measured repeat has empty numbers.
     """
-    long = metric_values(measurements)
-    blocks = {str(name): rows for name, rows in long.groupby("block")}
-    rows = [row for cell in study["cells"] for row in cell_rows(cell, blocks.get(cell["block"], long.iloc[:0]), study)]
+    blocks = samples(metric_values(measurements))
+    rows = [row for cell in study["cells"] for row in cell_rows(cell, blocks.get(cell["block"], {}), study)]
     table = pd.DataFrame(rows, columns=overhead_columns())
     table = table.astype({name: "float64" for name, kind in get_type_hints(Comparison).items() if kind == float | None})
     return with_floor(table)
@@ -260,15 +274,15 @@ def overhead_columns() -> list[str]:
     return facts + list(Comparison.__dataclass_fields__)
 
 
-def cell_rows(cell: Study, block: pd.DataFrame, study: Study) -> Iterator[dict[str, Any]]:
+def cell_rows(cell: Study, block: dict[str, dict[str, Sample]], study: Study) -> Iterator[dict[str, Any]]:
     """Yield one row per metric for a cell of study.json; none for native itself."""
     if cell["backend"] == BASELINE:
         return
     confidence, delta = settings_of(study)
     facts = {key: cell.get(key) for key in (*CELL_FACTS, "counted", "oversubscribed", "planned", "failed", "skipped")}
-    for metric in metrics_of(block):
-        rows = block[block["metric"] == metric]
-        own, native = (rows[rows["backend"] == name] for name in (cell["backend"], BASELINE))
+    for metric in (*TIMES, *sorted(set(block) - set(TIMES))):
+        arms = block.get(metric, {})
+        own, native = arms.get(cell["backend"], NOTHING), arms.get(BASELINE, NOTHING)
         yield facts | asdict(compare(metric, own, native, confidence, delta))
 
 

@@ -1,0 +1,111 @@
+"""Made-up measurements for the analysis tests: drawn from a seed, with planted overheads. Nobody measured these."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+SECONDS = {"dac": 2.0, "masterslave": 3.0, "spmd": 1.5}
+PLANTED = {
+    "native": 1.0,
+    "native-aa": 1.0,
+    "singularity": 1.02,
+    "docker-host": 1.0,
+    "docker-macvlan": 1.1,
+    "docker-overlay": 1.3,
+}
+SITE = {"name": "pretend", "virtual": True, "nodes": 2, "cpus_per_node": 1}
+
+
+def row(block: str, backend: str, ranks: int, number: int, wall_s: float | None, **more: Any) -> dict[str, Any]:
+    """Return one repeat as it stands in measurements.csv."""
+    app, toolchain, flags, _ = block.split("/")
+    values: dict[str, Any] = {
+        **{"app": app, "toolchain": toolchain, "flags": flags, "backend": backend, "ranks": float(ranks)},
+        **{"rep": float(number), "wall_s": wall_s, "app_s": None if wall_s is None else wall_s - 0.4, "nodes": 2.0},
+        **{"block": block, "round": float(number), "order": 1.0, "session": "s1", "userland": "debian13"},
+        **{"status": "ok" if wall_s else "failed", "metric": "app_s", "value": None if wall_s is None else wall_s - 0.4},
+        **{"started": f"2031-01-01T00:{number:02d}:00+00:00", "hosts": "a1 a2", "interconnect": "lan", "reason": None},
+        **{"startup_s": 2.0 if "docker" in backend else None, "other_cpu_s": 0.1, "processes": float(ranks)},
+        **{"size": None, "plan": "p1", "oversubscribed": "False", "virtual": "True", "exit_code": "0"},
+    }
+    return values | more
+
+
+def cell(block: str, backend: str, ranks: int, planned: int, rows: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    """Return one cell as it stands in study.json, counted from its rows."""
+    app, toolchain, flags, _ = block.split("/")
+    values: dict[str, Any] = {
+        **{"block": block, "kind": "app", "app": app, "toolchain": toolchain, "flags": flags, "userland": "debian13"},
+        **{"backend": backend, "nodes": 2, "ranks": ranks, "processes": ranks, "oversubscribed": ranks > 2},
+        **{"counted": backend != "native-aa", "planned": planned, "skipped": None, "pairs": planned},
+        "measured": sum(r["status"] == "ok" for r in rows),
+        "failed": sum(r["status"] == "failed" for r in rows),
+        "argv": ["mpirun", "-np", str(ranks), f"--wrap={backend}", f"build/{app}"],
+        "container_argv": ["docker", "run", backend] if "docker" in backend else [],
+        "startup": {"image_s": 0.5, "containers_s": 1.5} if "docker" in backend else {},
+        "hosts": ["a1", "a2"],
+        "options": {"rectangles": 1000},
+        "digests": {},
+    }
+    return values | more
+
+
+def study(cells: list[dict[str, Any]], **config: Any) -> dict[str, Any]:
+    """Return a study.json around cells."""
+    return {
+        "study": {"name": "pretend", "repeats": 5, "seed": 1, "warmup": 1, **config},
+        "site": SITE,
+        "baseline": "native",
+        "seed": 1,
+        "repeats": 5,
+        "provenance": {"commit": "abc", "snakemake": "9", "made": "2031-01-01T00:00:00+00:00"},
+        "cells": cells,
+    }
+
+
+def frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """Return rows as the table that ``read_measurements`` returns."""
+    table = pd.DataFrame(rows if rows else [row("dac/gcc14/O2/n2r1", "native", 1, 1, 1.0)])
+    for name in ("wall_s", "app_s", "value", "startup_s"):
+        table[name] = table[name].astype("float64")
+    return table if rows else table.iloc[:0]
+
+
+def campaign(
+    repeats: int = 5,
+    planted: Mapping[str, float] = PLANTED,
+    apps: Mapping[str, float] = SECONDS,
+    rank_counts: tuple[int, ...] = (1, 2, 4),
+    noise: float = 0.01,
+    seed: int = 7,
+) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Return a whole study with planted overheads (ratios to native) and log-normal noise."""
+    random = np.random.default_rng(seed)
+    rows: list[dict[str, Any]] = []
+    cells = []
+    for app, seconds in apps.items():
+        for ranks in rank_counts:
+            block = f"{app}/gcc14/O3_native/n2r{ranks}"
+            for backend, ratio in planted.items():
+                times = seconds / ranks * ratio * np.exp(random.normal(0, noise, repeats)) + 0.5
+                here = [row(block, backend, ranks, number, float(time)) for number, time in enumerate(times, 1)]
+                rows += here
+                cells.append(cell(block, backend, ranks, repeats, here))
+    return frame(rows), study(cells)
+
+
+def with_pingpong(table: pd.DataFrame, facts: dict[str, Any]) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Add a pingpong probe, whose own metric is its half round trip."""
+    random = np.random.default_rng(3)
+    block = "pingpong/gcc14/O3_native/n2r2"
+    rows: list[dict[str, Any]] = []
+    cells = []
+    for backend, ratio in PLANTED.items():
+        trips = 9e-6 * ratio * np.exp(random.normal(0, 0.03, 5))
+        own = {"metric": "half_round_trip_s"}
+        here = [row(block, backend, 2, n, 1.5, app_s=0.9, value=float(trip), **own) for n, trip in enumerate(trips, 1)]
+        rows += here
+        cells.append(cell(block, backend, 2, 5, here, kind="probe", counted=False))
+    return pd.concat([table, frame(rows)], ignore_index=True), facts | {"cells": facts["cells"] + cells}
