@@ -1,0 +1,238 @@
+"""Every backend's command lines, word by word, on the embedded site and on one that shares nothing with it."""
+
+from collections.abc import Callable
+from itertools import combinations
+
+import pytest
+from planning import (
+    BACKENDS,
+    EMBEDDED_PROGRAM,
+    OTHER_PROGRAM,
+    backend,
+    embedded,
+    embedded_context,
+    golden,
+    other_context,
+    whole_argv,
+)
+
+from tare.backends import Argv, Context, load_backends
+from tare.launch import Program, interfaces_of, message_options, mpirun_argv, srun_agent
+from tare.prepare import ssh_config, sshd_config
+
+Case = tuple[Callable[[], Context], Program, dict[str, tuple[str, ...]]]
+
+# The interfaces that lead into each backend's subnet, as the nodes' or containers' routes say.
+SITES: dict[str, Case] = {
+    "embedded": (embedded_context, EMBEDDED_PROGRAM, dict.fromkeys(BACKENDS, ("eth0",))),
+    "other": (
+        other_context,
+        OTHER_PROGRAM,
+        {**dict.fromkeys(BACKENDS, ("ens1f0",)), "docker-macvlan": ("eth0",), "docker-overlay": ("eth0", "eth1")},
+    ),
+}
+
+
+def rendered(site: str, name: str) -> str:
+    """A backend's commands for one block: what holds its containers on each node, then one repeat; a word to a line."""
+    make_context, program, interfaces = SITES[site]
+    context = make_context()
+    containers = {
+        f"container on {node}": backend(name).container_argv(context, index) or [] for index, node in enumerate(context.nodes)
+    }
+    parts = {**containers, "one repeat": whole_argv(name, context, program, interfaces[name])}
+    return "".join(f"[{title}]\n" + "".join(f"{word}\n" for word in argv) for title, argv in parts.items())
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("site", SITES)
+def test_every_word_of_a_backend_is_as_written_down_and_the_same_at_a_second_call(site: str, name: str) -> None:
+    assert rendered(site, name) == golden(f"{site}/{name}.txt")
+    assert rendered(site, name) == rendered(site, name)
+
+
+def test_native_on_the_embedded_cluster_is_this_one_line() -> None:
+    line = " ".join(whole_argv("native", embedded_context(), EMBEDDED_PROGRAM, ("eth0",)))
+    assert line == (
+        "/tare/build/debian13/timed --out /tare/results/pretend/work/slurm41/timed.json --timeout 600 --"
+        " mpirun --prtemca ras ^slurm --prtemca plm ssh"
+        " --prtemca plm_ssh_agent ssh -o BatchMode=yes -o StrictHostKeyChecking=accept-new"
+        " --prtemca prte_if_include eth0 --host node01:1,node02:1 -n 2 --map-by slot --bind-to none"
+        " --mca pml ob1 --mca btl self,sm,tcp --mca smsc ^cma,knem,xpmem --mca btl_tcp_if_include 172.30.0.0/20"
+        " --mca mpi_yield_when_idle 0"
+        " /tare/build/debian13/pinned /tare/build/debian13/gcc14/O3_native/dac --rectangles 1000"
+    )
+
+
+def test_there_is_a_golden_file_for_every_backend() -> None:
+    assert sorted(load_backends()) == sorted(BACKENDS)
+
+
+# --- the same launch but for the factor under study ---------------------------------------------------------------------------
+
+PER_BACKEND = {"--prtemca plm_ssh_agent", "--prtemca prte_if_include", "--mca btl_tcp_if_include", "hosts"}
+"""What may differ: the agent, the launcher's interface, the subnet, the names of the places."""
+
+
+def options_of(argv: Argv) -> tuple[dict[str, str], Argv]:
+    """Split mpirun's options from the rank's command; the hosts' names are told from their slots."""
+    options: dict[str, str] = {"launcher": argv[0]}
+    at = 1
+    while argv[at].startswith("-"):
+        width = 2 if argv[at] in ("--prtemca", "--mca") else 1
+        options[" ".join(argv[at : at + width])] = argv[at + width]
+        at += width + 1
+    places = [place.rpartition(":") for place in options.pop("--host").split(",")]
+    options |= {"hosts": ",".join(place[0] for place in places), "slots": ",".join(place[2] for place in places)}
+    return options, argv[at:]
+
+
+def without_wrapper(rank: Argv, wrapper: Argv) -> Argv:
+    """Return a rank's command without the backend's own words, which must stand in it exactly once."""
+    if not wrapper:
+        return rank
+    starts = [at for at in range(len(rank)) if rank[at : at + len(wrapper)] == wrapper]
+    assert len(starts) == 1
+    return rank[: starts[0]] + rank[starts[0] + len(wrapper) :]
+
+
+def unsaid_differences(one: str, two: str, context: Context, program: Program) -> list[str]:
+    """List every difference between two backends' timed commands that is not the factor under study."""
+    argvs = [mpirun_argv(program, backend(name), context, ("eth0",)) for name in (one, two)]
+    (options_one, rank_one), (options_two, rank_two) = map(options_of, argvs)
+    names = options_one.keys() | options_two.keys()
+    found = [name for name in sorted(names - PER_BACKEND) if options_one.get(name) != options_two.get(name)]
+    ranks = [without_wrapper(rank, backend(name).wrap(context)) for rank, name in ((rank_one, one), (rank_two, two))]
+    return found + (["the rank's command"] if ranks[0] != ranks[1] else [])
+
+
+@pytest.mark.parametrize(("one", "two"), list(combinations(BACKENDS, 2)))
+@pytest.mark.parametrize("site", SITES)
+def test_two_backends_are_launched_alike_but_for_names_subnet_agent_interface_and_wrapper(site: str, one: str, two: str) -> None:
+    make_context, program, _ = SITES[site]
+    assert unsaid_differences(one, two, make_context(), program) == []
+
+
+def test_the_check_of_differences_sees_one() -> None:
+    context = embedded_context()
+    shared = Program(**{**vars(EMBEDDED_PROGRAM), "slots": (2, 2), "bound": False, "oversubscribed": True})
+    alone = options_of(mpirun_argv(EMBEDDED_PROGRAM, backend("native"), context, ("eth0",)))
+    crowded = options_of(mpirun_argv(shared, backend("native"), context, ("eth0",)))
+    changed = {name for name in alone[0] if alone[0][name] != crowded[0][name]}
+    assert changed == {"slots", "-n", "--mca mpi_yield_when_idle"}
+    assert alone[1][1:] == crowded[1] and alone[1][0].endswith("/pinned")
+
+
+# --- parts --------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("oversubscribed", "yields"), [(False, "0"), (True, "1")])
+def test_ranks_that_share_a_cpu_yield_it(oversubscribed: bool, yields: str) -> None:
+    assert message_options("10.0.0.0/8", oversubscribed)[-3:] == ["--mca", "mpi_yield_when_idle", yields]
+
+
+def test_every_backend_has_the_same_transport_parameters_native_included() -> None:
+    words = {
+        name: [word for word in message_options(backend(name).subnet(embedded_context()), False) if "/" not in word]
+        for name in BACKENDS
+    }
+    assert all(found == words["native"] for found in words.values())
+
+
+@pytest.mark.parametrize(("interconnect", "subnet"), [("ethernet", "172.30.0.0/20"), ("fast", "172.30.16.0/20")])
+def test_native_and_host_arms_talk_over_the_studys_interconnect(interconnect: str, subnet: str) -> None:
+    context = embedded_context(interconnect=interconnect)
+    assert {backend(name).subnet(context) for name in ("native", "singularity", "docker-host")} == {subnet}
+
+
+def test_without_ssh_between_nodes_native_and_singularity_are_started_by_slurm_and_docker_by_its_own_sshd() -> None:
+    context = other_context()
+    agents = {name: backend(name).remote_agent(context) for name in BACKENDS}
+    assert agents["native"] == agents["singularity"] == f"{context.block_dir}/srun-agent"
+    assert all(agents[name] == f"ssh -F {context.block_dir}/{name}/ssh_config" for name in BACKENDS if "docker" in name)
+
+
+def test_the_agent_for_slurm_is_as_written_down() -> None:
+    assert srun_agent("990017", 8) == golden("other/srun-agent.sh")
+
+
+def test_the_containers_sshd_takes_keys_of_this_block_only() -> None:
+    assert sshd_config(other_context(), 30022) == golden("other/sshd_config")
+
+
+def test_the_ssh_client_knows_the_containers_and_trusts_nobody_else() -> None:
+    addresses = {"tare-slurm990017-docker-overlay-0": "10.200.0.4", "tare-slurm990017-docker-overlay-1": "10.200.0.9"}
+    assert ssh_config(other_context(), 30022, addresses) == golden("other/ssh_config")
+
+
+def route(interface: str, destination: str, mask: str) -> str:
+    """A line of /proc/net/route (addresses as the kernel writes them on a little-endian machine)."""
+    return f"{interface}\t{destination}\t00000000\t0001\t0\t0\t0\t{mask}\t0\t0\t0\n"
+
+
+HEAD = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n"
+DEFAULT = route("eth0", "00000000", "00000000")
+
+
+@pytest.mark.parametrize(
+    ("tables", "found"),
+    [
+        ([HEAD + DEFAULT + route("eth0", "00001EAC", "00F0FFFF") + route("eth1", "00101EAC", "00F0FFFF")], ("eth0",)),
+        ([HEAD + DEFAULT], ()),
+        ([HEAD + route("lo", "0000000A", "000000FF")], ()),
+        ([HEAD + route("eno1", "00001EAC", "00F0FFFF"), HEAD + route("ens5", "00001EAC", "00F0FFFF")], ("eno1", "ens5")),
+        (["", HEAD], ()),
+    ],
+    ids=["one-of-two", "only-the-default-route", "another-network", "named-differently-on-each-node", "no-routes"],
+)
+def test_the_launchers_interfaces_are_those_that_lead_into_the_subnet(tables: list[str], found: tuple[str, ...]) -> None:
+    assert interfaces_of(tables, "172.30.0.0/20") == found
+
+
+def test_where_no_interface_leads_into_the_subnet_the_launcher_is_left_to_choose() -> None:
+    argv = mpirun_argv(EMBEDDED_PROGRAM, backend("native"), embedded_context(), ())
+    assert "prte_if_include" not in argv
+
+
+@pytest.mark.parametrize("name", [name for name in BACKENDS if name.startswith("docker")])
+def test_a_container_has_the_ranks_user_cpus_and_shared_memory_and_goes_when_its_stdin_closes(name: str) -> None:
+    context = embedded_context()
+    argv = backend(name).container_argv(context, 1)
+    assert argv is not None
+    words = " ".join(argv)
+    assert all(part in words for part in ("--interactive --rm", "--user 1000:1000 --cpuset-cpus 1 --shm-size 1g"))
+    assert argv[-2].endswith("exec cat >/dev/null")
+    assert ("--hostname" in argv) == (name != "docker-host")
+
+
+def test_containers_of_two_sessions_nodes_or_arms_never_share_a_name() -> None:
+    names = [
+        backend(arm).container_name(embedded_context(session=session), node)
+        for arm in BACKENDS
+        if arm.startswith("docker")
+        for session in ("slurm41", "slurm42")
+        for node in (0, 1)
+    ]
+    assert len(set(names)) == len(names) == 12
+
+
+NO_DOCKER = dict.fromkeys(("docker-host", "docker-macvlan", "docker-overlay"), "site 'embedded' has no docker")
+NO_SINGULARITY = {"singularity": "site 'embedded' has no singularity"}
+NO_OTHER_NETWORK = {
+    f"docker-{network}": f"site 'embedded' has no docker network of kind {network!r}" for network in ("macvlan", "overlay")
+}
+
+
+@pytest.mark.parametrize(
+    ("runtimes", "reasons"),
+    [
+        ({"native": {}}, NO_SINGULARITY | NO_DOCKER),
+        ({"native": {}, "docker": {"networks": {"host": {}}}}, NO_SINGULARITY | NO_OTHER_NETWORK),
+        ({"native": {}, "singularity": {}}, NO_DOCKER),
+    ],
+    ids=["native-only", "docker-on-the-host-network-only", "no-docker"],
+)
+def test_what_a_site_lacks_rules_a_backend_out_with_the_reason(runtimes: dict[str, object], reasons: dict[str, str]) -> None:
+    site = embedded(runtimes=runtimes)
+    found = {name: backend(name).unavailable(site) for name in BACKENDS}
+    assert {name: reason for name, reason in found.items() if reason} == reasons
