@@ -25,7 +25,7 @@ shell: ## a shell on the login node, as the job user, in the checkout
 	@$(cluster) shell
 
 run: up ## the study: build, measure, analyse, report (ARGS='-n': more arguments for snakemake)
-	$(on_login) snakemake --profile slurm $(ARGS)
+	$(on_login) python3 -m tare.cli run $(ARGS)
 	@ls -1 results/*/report.html
 
 test: up test-login test-cluster test-lifecycle ## everything: lint, unit, apps, workflow, cluster, the cluster's life on the host
@@ -50,7 +50,7 @@ lint-here:
 	MYPYPATH=cluster mypy --strict --python-version 3.10 cluster/tare_cluster
 	snakefmt --check Snakefile workflow
 	shellcheck cluster/tare-cluster cluster/host-pytest cluster/node/rootfs/usr/local/sbin/tare-node .ci/run
-	clang-format --dry-run -Werror src/apps/*.c src/apps/*.h src/launch/*.c
+	clang-format --dry-run -Werror $(wildcard src/*/*.[ch] src/*/*/*.[ch])
 # DL3008: versions are the suite's; the tests compare what matters (MPI, libc) between node and image. SC2016: apt's own $(…).
 	hadolint --ignore DL3008 --ignore SC2016 cluster/node/Dockerfile containers/*/Dockerfile
 

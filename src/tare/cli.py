@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from tare.cases import plan_document
@@ -10,6 +11,7 @@ from tare.collect import collect
 from tare.config import load_manifests, load_site, load_study, load_toolchains
 from tare.errors import TareError
 from tare.images import main as image
+from tare.progress import run
 from tare.records import write_atomically
 from tare.runner import measure_block
 
@@ -45,7 +47,19 @@ def collect_study(argv: list[str]) -> None:
     collect(arguments.plan, metrics, arguments.measurements, arguments.study)
 
 
-VERBS = {"plan": plan, "image": image, "measure": measure, "collect": collect_study}
+VERBS: dict[str, Callable[[list[str]], int | None]] = {
+    "run": run,
+    "plan": plan,
+    "image": image,
+    "measure": measure,
+    "collect": collect_study,
+}
+    "run": run,
+    "plan": plan,
+    "image": image,
+    "measure": measure,
+    "collect": collect_study,
+}
 
 
 def main(argv: list[str]) -> int:
@@ -54,11 +68,10 @@ def main(argv: list[str]) -> int:
         print(f"tare: error: found {argv[:1]}; verbs: {', '.join(VERBS)}", file=sys.stderr)
         return 2
     try:
-        VERBS[argv[0]](argv[1:])
+        return VERBS[argv[0]](argv[1:]) or 0
     except TareError as error:
         print(f"tare: {error}", file=sys.stderr)
         return 1
-    return 0
 
 
 if __name__ == "__main__":

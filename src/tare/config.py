@@ -29,6 +29,8 @@ STUDY_DEFAULTS: Mapping = {
     "binding": "core",
     "warmup": 1,
     "timeout_s": 600,
+    "confidence": 0.95,
+    "equivalence": 0.01,
 }
 SITE_DEFAULTS: Mapping = {"virtual": False, "shared_cpus": False}
 SCHEDULER_DEFAULTS: Mapping = {"account": None, "runtime_min": 60, "exclusive": True, "sbatch": []}

@@ -15,4 +15,4 @@ rule draw_figure:
     conda:
         "../envs/analysis.yaml"
     shell:
-        "python3 -m tare.figures {wildcards.figure} --measurements {input.measurements} --study {input.study} -o {output} &> {log}"
+        "python3 -m tare.figures {wildcards.figure} --measurements {input.measurements} --study {input.study} -o {output.svg} -o {output.png} &> {log}"

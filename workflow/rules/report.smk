@@ -5,7 +5,8 @@ rule write_report:
     input:
         measurements=f"{TARE.results}/measurements.csv",
         study=f"{TARE.results}/study.json",
-        template="workflow/report/report.html.j2",
+        template=sorted(str(path) for path in Path("workflow/report").iterdir()),
+        modules=sorted(str(path) for path in Path("src/tare").glob("figures/[!_]*.py")),
         module="src/tare/report.py",
         statistics="src/tare/stats.py",
     output:

@@ -1,0 +1,78 @@
+"""``tare run``: snakemake, with a line now and then that says how much is measured and how long the rest will take."""
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import yaml
+
+from tare.config import Mapping
+from tare.records import Store, read_records
+from tare.workflow import Workflow
+from tare.yamlio import ROOT, read_yaml
+
+EVERY_S = 10.0
+"""As seldom as Snakemake asks Slurm: a look costs CPU time that a block may want."""
+
+
+def launches_planned(workflow: Workflow) -> int:
+    """Return the launches of the whole study, warm-ups included."""
+    launches: int = workflow.study["warmup"] + workflow.study["repeats"]
+    return launches * sum(len(block.runnable) for block in workflow.blocks.values())
+
+
+def launches_done(workflow: Workflow) -> int:
+    """Return how many launches are on record."""
+    store = Store(ROOT / workflow.results)
+    files = (store.records(setting, arm) for setting in workflow.blocks for arm in workflow.arms)
+    return sum(path.read_bytes().count(b"\n") for path in files if path.is_file())
+
+
+def blocks_done(workflow: Workflow) -> int:
+    """Return how many blocks have all their stamps."""
+    store = Store(ROOT / workflow.results)
+    return sum(all(read_records(store.stamp(setting, arm)) for arm in workflow.arms) for setting in workflow.blocks)
+
+
+def progress_line(done: int, at_start: int, planned: int, elapsed_s: float) -> str:
+    """Say how much is measured, and how long the rest takes at the pace since the start."""
+    text = f"tare: {done} of {planned} launches"
+    if done > at_start:
+        left_s = elapsed_s / (done - at_start) * max(0, planned - done)
+        text += f", about {left_s / 60:.0f} min left" if left_s >= 90 else f", about {left_s:.0f} s left"
+    return text
+
+
+def configuration(arguments: list[str]) -> Mapping:
+    """Return Snakemake's config as its own arguments give it: files first, single keys over them."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--configfile", "--configfiles", nargs="+", type=Path, default=[])
+    parser.add_argument("--config", "-C", nargs="+", default=[])
+    known, _rest = parser.parse_known_args(arguments)
+    config: Mapping = {}
+    for path in known.configfile:
+        config |= read_yaml(path.resolve())
+    for pair in known.config:
+        key, _, value = pair.partition("=")
+        config[key] = yaml.safe_load(value)
+    return config
+
+
+def run(arguments: list[str]) -> int:
+    """Run ``snakemake --profile slurm`` with more arguments; return its exit code."""
+    workflow = Workflow.read(configuration(arguments))
+    process = subprocess.Popen(["snakemake", "--profile", "slurm", "--quiet", "rules", *arguments], cwd=ROOT)
+    at_start, begin, shown = launches_done(workflow), time.monotonic(), -1
+    while True:
+        try:
+            return process.wait(timeout=EVERY_S)
+        except subprocess.TimeoutExpired:
+            done = launches_done(workflow)
+            if done != shown:
+                line = progress_line(done, at_start, launches_planned(workflow), time.monotonic() - begin)
+                print(f"{line}; {blocks_done(workflow)} of {len(workflow.blocks)} blocks", file=sys.stderr, flush=True)
+                shown = done
+        except KeyboardInterrupt:
+            return process.wait()
