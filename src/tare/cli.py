@@ -54,12 +54,6 @@ VERBS: dict[str, Callable[[list[str]], int | None]] = {
     "measure": measure,
     "collect": collect_study,
 }
-    "run": run,
-    "plan": plan,
-    "image": image,
-    "measure": measure,
-    "collect": collect_study,
-}
 
 
 def main(argv: list[str]) -> int:
