@@ -113,6 +113,8 @@ def check_place(label: Label, rank: dict[str, Any], place: Place) -> list[str]:
     if contained != (label.runtime != "native"):
         seen = "inside a container" if contained else "outside any container"
         problems.append(f"{seen}; labelled {label.runtime}")
+    if label.runtime != "docker" and rank["ns"]["pid"] != place.node_ns["pid"]:
+        problems.append(f"in a process namespace of its own; labelled {label.runtime}, which shares the node's")
     if place.container_ns is not None:
         problems += [
             f"{kind} namespace {rank['ns'][kind]}; the arm's container has {inode}"
