@@ -3,8 +3,11 @@
 import copy
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from tare.errors import TareError
 from tare.yamlio import ROOT, check, read_yaml, shown, suggestion
@@ -53,9 +56,16 @@ def load_study(overrides: Mapping) -> Mapping:
         study = read_yaml(source)
         if not isinstance(study, dict):
             raise TareError(f"{where}: not a study: found {type(study).__name__}; must be a mapping of keys to values")
-        study |= given
+        study |= {key: typed(value) for key, value in given.items()}
     check(study, "study", where)
     return {**STUDY_DEFAULTS, **study, "where": where}
+
+
+def typed(value: Any) -> Any:
+    """Return a value of ``--config`` in its type: Snakemake leaves the members of lists as text."""
+    if isinstance(value, list):
+        return [typed(member) for member in value]
+    return yaml.safe_load(value) if isinstance(value, str) else value
 
 
 def load_site(name: str) -> Mapping:
@@ -84,7 +94,26 @@ def complete_site(read: Any, where: str) -> Mapping:
     for runtime, defaults in (("docker", DOCKER_DEFAULTS), ("singularity", SINGULARITY_DEFAULTS)):
         if runtime in site["runtimes"]:
             site["runtimes"] = {**site["runtimes"], runtime: {**defaults, **site["runtimes"][runtime]}}
-    return site
+    return without_missing(site) if site["launch"] == "local" else site
+
+
+def without_missing(site: Mapping) -> Mapping:
+    """Return a site that is this machine without the runtimes that it lacks, and under ``absent`` why it lacks them."""
+    absent = {}
+    for runtime, options in site["runtimes"].items():
+        command = options.get("command")
+        if command is not None and shutil.which(command) is None:
+            absent[runtime] = f"{command} is not installed on this machine"
+        elif runtime != "native" and not archives_of(options):
+            absent[runtime] = f"no image: {options.get('archive') or options.get('source')} is not there (docker save makes it)"
+    runtimes = {runtime: options for runtime, options in site["runtimes"].items() if runtime not in absent}
+    return {**site, "runtimes": runtimes, "absent": absent}
+
+
+def archives_of(options: Mapping) -> list[Path]:
+    """Return the image archives that a runtime of this machine can use."""
+    pattern = (options.get("archive") or options.get("source") or "").removeprefix("docker-archive:")
+    return list(ROOT.glob(pattern.format(userland="*"))) if pattern else []
 
 
 def load_toolchains() -> Mapping:

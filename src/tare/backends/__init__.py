@@ -41,7 +41,8 @@ class Backend:
     def unavailable(self, site: dict[str, Any]) -> str | None:
         """Return why the site file rules this backend out, or None."""
         if self.runtime not in site["runtimes"]:
-            return f"site {site['name']!r} has no {self.runtime}"
+            absent: dict[str, str] = site.get("absent", {})
+            return absent.get(self.runtime, f"site {site['name']!r} has no {self.runtime}")
         return None
 
     def subnet(self, context: Context) -> str:
