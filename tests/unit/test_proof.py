@@ -1,4 +1,4 @@
-"""Every way in which ranks can contradict their record's label. Real mislabelled runs: tests/workflow/test_local_run.py, tests/cluster."""
+"""Every way in which ranks can contradict their label, on made-up proofs. Real mislabelled runs: tests/workflow, tests/cluster."""
 
 import copy
 import json
@@ -150,15 +150,24 @@ def link(local: str, peer: str, interface: str = "eth0") -> list[Rank]:
                 "rank 1: pid namespace pother; the arm's container has pin-host0",
             ],
         ),
-        ("native", 0, {"cpus_allowed": "0-3"}, ["rank 0: may use CPUs 0-3; labelled as bound to one core"]),
+        (
+            "native",
+            0,
+            {"cpus_allowed": "0-3"},
+            [
+                "rank 0: may use CPUs 0-3; labelled as bound to one core",
+                "ranks 0 and 1 share core [1, 3] of node0; labelled as bound",
+            ],
+        ),
         ("native", 0, {"cpus_allowed": "7"}, ["rank 0: may use CPUs 7; the job has [0, 1, 2, 3]"]),
         ("shared-cpus", 0, {"cpus_allowed": "0-4"}, ["rank 0: may use CPUs 0-4; the job has [0, 1, 2, 3]"]),
         (
             "native",
             3,
             {"cpus_allowed": "2"},
-            ["ranks 2 and 3 are both on CPU 2 of node1; labelled as bound"],
+            ["ranks 2 and 3 share core [0, 2] of node1; labelled as bound"],
         ),
+        ("docker-host", 1, {"cpus_allowed": "0"}, ["ranks 0 and 1 share core [0, 2] of node0; labelled as bound"]),
         (
             "docker-overlay",
             0,
@@ -184,7 +193,15 @@ def link(local: str, peer: str, interface: str = "eth0") -> list[Rank]:
             "unpinned",
             "foreign-cpu",
         ),
-        *("shared-but-foreign-cpu", "two-on-one-core", "wrong-network", "leaves-the-network", "a-singleton", "a-rank-twice"),
+        *(
+            "shared-but-foreign-cpu",
+            "two-threads-of-one-core",
+            "two-on-one-cpu",
+            "wrong-network",
+            "leaves-the-network",
+            "a-singleton",
+            "a-rank-twice",
+        ),
     ],
 )
 def test_one_rank_that_contradicts_the_label_is_named(name: str, at: int, changes: Rank, found: list[str]) -> None:
