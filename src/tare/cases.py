@@ -92,11 +92,12 @@ def plan_blocks(study: Mapping, site: Mapping, manifests: Mapping, toolchains: M
     )
 
 
-def check_names(where: str, key: str, found: list[str], known: list[str], what: str) -> None:
-    """Raise when a list in the study names something that does not exist."""
+def check_names(where: str, key: str, found: list[str] | Mapping, known: list[str], what: str) -> None:
+    """Raise when a list or mapping in the study names something that does not exist."""
     for index, name in enumerate(found):
         if name not in known:
-            raise TareError(f"{where}: {key}[{index}]: unknown {what} {name!r}; {suggestion(name, known)}")
+            at = f"{key}.{name}" if isinstance(found, dict) else f"{key}[{index}]"
+            raise TareError(f"{where}: {at}: unknown {what} {name!r}; {suggestion(name, known)}")
 
 
 def plan_arms(study: Mapping) -> tuple[Arm, ...]:
@@ -118,7 +119,7 @@ def plan_settings(study: Mapping, site: Mapping, manifests: Mapping) -> list[Set
     where = study["where"]
     settings = []
     for kind, key in (("app", "apps"), ("probe", "probes")):
-        check_names(where, key, list(study[key]), sorted(manifests), "app")
+        check_names(where, key, study[key], sorted(manifests), "app")
         for app, entry in study[key].items():
             settings += app_settings(study, site, manifests[app], kind, entry, f"{where}: {key}.{app}")
     return settings

@@ -74,7 +74,7 @@ GRID = "^[1-9][0-9]*x[1-9][0-9]*x[1-9][0-9]*$"
         ),
         (
             {"apps": {"dca": {}}},
-            "--configfile: apps[0]: unknown app 'dca'; did you mean 'dac'? known: dac, masterslave, pingpong, spmd",
+            "--configfile: apps.dca: unknown app 'dca'; did you mean 'dac'? known: dac, masterslave, pingpong, spmd",
         ),
         (
             {"apps": dac(rectangle=5)},
