@@ -135,16 +135,18 @@ def check_mask(label: Label, rank: dict[str, Any], place: Place) -> list[str]:
 
 
 def check_apart(label: Label, ranks: list[dict[str, Any]], homes: list[Place]) -> list[str]:
-    """Return pairs of bound ranks that share a CPU."""
+    """Return pairs of bound ranks that share a core, be it by different hardware threads of it."""
     if not label.bound:
         return []
     taken: dict[tuple[int, int], int] = {}
     problems = []
     for rank, place in zip(ranks, homes, strict=True):
-        for cpu in parse_list(rank["cpus_allowed"]):
-            other = taken.setdefault((label.places.index(place), cpu), rank["rank"])
+        mask = parse_list(rank["cpus_allowed"])
+        for number in (number for number, core in enumerate(place.cores) if mask & core):
+            other = taken.setdefault((label.places.index(place), number), rank["rank"])
             if other != rank["rank"]:
-                problems.append(f"ranks {other} and {rank['rank']} are both on CPU {cpu} of {place.hostname}; labelled as bound")
+                shared = sorted(place.cores[number])
+                problems.append(f"ranks {other} and {rank['rank']} share core {shared} of {place.hostname}; labelled as bound")
     return problems
 
 
