@@ -1,4 +1,4 @@
-"""Every way in which ranks can contradict their label, on made-up proofs. Real mislabelled runs: tests/workflow, tests/cluster."""
+"""Every way in which ranks can contradict their label, on made-up proofs. Real mislabelled runs are tested elsewhere."""
 
 import copy
 import json
