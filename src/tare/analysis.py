@@ -3,11 +3,13 @@
 import argparse
 import contextlib
 import importlib
+import json
 import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from tare.errors import TareError
 from tare.yamlio import suggestion
@@ -20,7 +22,7 @@ def parse(prog: str, text: str, argv: list[str], kind: str | None) -> argparse.N
         parser.add_argument("name", help=f"which {kind}")
     parser.add_argument("--measurements", required=True, type=Path)
     parser.add_argument("--study", required=True, type=Path)
-    parser.add_argument("-o", "--output", required=True, type=Path, action="append", help="may be given more than once")
+    parser.add_argument("-o", "--output", required=True, type=Path, nargs="+", action="extend", help="one or more files")
     return parser.parse_args(argv)
 
 
@@ -57,6 +59,11 @@ def check_suffix(path: Path, known: tuple[str, ...]) -> str:
     if path.suffix not in known:
         raise TareError(f"{path}: unknown format {path.suffix!r}; allowed: {', '.join(known)}")
     return path.suffix
+
+
+def json_bytes(document: Any) -> bytes:
+    """Return a document as readable JSON."""
+    return (json.dumps(document, indent=1, ensure_ascii=False, sort_keys=True) + "\n").encode()
 
 
 def save(path: Path, content: bytes) -> None:

@@ -17,6 +17,12 @@ NOISE_FLOOR = "native-aa"
 REQUIRED = ("app", "toolchain", "flags", "backend", "ranks", "rep", "wall_s", "block", "status")
 NUMBERS = ("ranks", "nodes", "rep", "round", "order", "wall_s", "app_s", "value", "startup_s", "other_cpu_s", "processes")
 TEXTS = ("interconnect", "userland", "metric", "started", "hosts", "plan", "reason", "session", "size")
+METRIC_COLUMNS = (
+    *("app", "userland", "toolchain", "flags", "backend", "ranks", "rep", "block"),
+    *("session", "round", "metric", "size", "value"),
+)
+"""metrics.csv: one row per repeat, metric and size (bytes of a message; empty where the metric knows no sizes)."""
+
 PAIR = ["session", "round"]
 """What two arms of a block share when they were run side by side."""
 
@@ -61,9 +67,10 @@ def to_numbers(column: "pd.Series[Any]", where: str) -> "pd.Series[float]":
 def check_rows(table: pd.DataFrame, path: Path) -> None:
     """Raise where a row cannot be true: a measured repeat without a time, an arm twice in a round."""
     measured = table[table["status"] == "ok"]
-    wrong = measured[~(measured["wall_s"] > 0)]
+    wrong = measured[~((measured["wall_s"] > 0) | (measured["value"] > 0))]
     if len(wrong):
-        raise TareError(f"{path}: row {wrong.index[0] + 2}: status ok needs wall_s above 0; mend that row or collect again")
+        row = wrong.index[0] + 2
+        raise TareError(f"{path}: row {row}: status ok needs a wall_s or a value above 0; mend that row or collect again")
     rounds = table[table["round"].notna()]
     twice = rounds[rounds.duplicated(["block", "backend", *PAIR])]
     if len(twice):
@@ -88,8 +95,12 @@ def read_study(path: Path) -> Study:
 
 
 def read_pair(measurements_path: Path, study_path: Path) -> tuple[pd.DataFrame, Study]:
-    """Read both files of a study and see that they tell the same story."""
+    """Read both files of a study and see that they tell the same story.
+
+    ``study["metrics"]`` holds what stands in metrics.csv beside measurements.csv, if anything does.
+    """
     measurements, study = read_measurements(measurements_path), read_study(study_path)
+    study["metrics"] = read_metrics(measurements_path.with_name("metrics.csv"))
     counted = Counter(zip(*(measurements[key] for key in ("block", "backend", "status")), strict=True))
     for cell in study["cells"]:
         for status, key in (("ok", "measured"), ("failed", "failed")):
@@ -103,6 +114,19 @@ def read_pair(measurements_path: Path, study_path: Path) -> tuple[pd.DataFrame, 
         block, backend, status = next(iter(counted))
         raise TareError(f"{measurements_path}: {block} {backend} ({status}) is not a cell of {study_path.name}; collect again")
     return measurements, study
+
+
+def read_metrics(path: Path) -> pd.DataFrame:
+    """Return metrics.csv: further numbers of the same repeats in long form; where there is no such file, an empty table."""
+    if not path.is_file():
+        return pd.DataFrame(columns=list(METRIC_COLUMNS))
+    table = read_table(path)
+    for column in METRIC_COLUMNS:
+        if column not in table.columns:
+            raise TareError(f"{path}: no column {column!r}: found {', '.join(table.columns)}; collect the study again")
+    for column in ("ranks", "rep", "round", "size", "value"):
+        table[column] = to_numbers(table[column], f"{path}: {column}")
+    return table
 
 
 def measured(measurements: pd.DataFrame) -> pd.DataFrame:

@@ -22,17 +22,16 @@ def number(value: Any) -> float | None:
 def half_up(value: Any, digits: int) -> str:
     """Return ``value`` with ``digits`` decimals, ties away from zero.
 
-    Python's own ``round`` and ``format`` round the binary value half to even: 2.675 gives 2.67. The decimal number that the
-    float prints as is what people see and round by hand, so that is rounded here.
+    Python's own ``round`` and ``format`` round the binary value half to even: 2.675 gives 2.67. The decimal number that people
+    see, and round by hand, is rounded here.
     """
     found = number(value)
     if found is None:
         return ABSENT
     if math.isinf(found):
         return "∞" if found > 0 else f"{MINUS}∞"
-    # 12 significant digits: a median is a mean of two decimals, and its last binary digits are not the user's
-    exact = Decimal(f"{found:.12g}")
-    return str(exact.quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP))
+    # 15 significant digits, as spreadsheets keep: the mean of 149.457 and 149.458 is a tie, not 149.45749999999998
+    return str(Decimal(f"{found:.15g}").quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP))
 
 
 def overhead_percent(ratio: Any, digits: int = 1) -> str:

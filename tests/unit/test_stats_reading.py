@@ -58,9 +58,9 @@ def test_a_measured_repeat_without_a_time_is_refused(files):
     lines = files[0].read_text().splitlines()
     columns = lines[0].split(",")
     values = lines[1].split(",")
-    values[columns.index("wall_s")] = ""
+    values[columns.index("wall_s")] = values[columns.index("value")] = ""
     files[0].write_text("\n".join([lines[0], ",".join(values), *lines[2:]]) + "\n")
-    with pytest.raises(TareError, match="row 2: status ok needs wall_s above 0"):
+    with pytest.raises(TareError, match="row 2: status ok needs a wall_s or a value above 0"):
         read_measurements(files[0])
 
 

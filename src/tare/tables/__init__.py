@@ -1,7 +1,8 @@
 """Tables: one file each, with ``build(measurements, study) -> DataFrame``; the file's name is the table's name.
 
 A file may say how many decimals a column is printed with (``DECIMALS = {"ratio": 3}``); CSV keeps all digits, Markdown and
-LaTeX round half up. The first paragraph of its docstring is the caption.
+LaTeX round half up. ``PIVOT = (column, value)`` prints one column per value of ``column``, as papers do; CSV stays tidy. The
+first paragraph of its docstring is the caption.
 """
 
 import sys
@@ -33,13 +34,25 @@ def text(name: str, table: pd.DataFrame, suffix: str) -> str:
     if suffix == ".csv":
         return str(table.to_csv(index=False, lineterminator="\n"))
     module = analysis.load_module(tables, name, "table")
-    shown = printed(table, getattr(module, "DECIMALS", {}))
+    shown = layout(printed(table, getattr(module, "DECIMALS", {})), getattr(module, "PIVOT", None))
     return markdown(shown, analysis.caption(module)) if suffix == ".md" else latex(shown, analysis.caption(module))
 
 
 def printed(table: pd.DataFrame, decimals: dict[str, int]) -> pd.DataFrame:
-    """Return a table as people read it: rounded half up, absent as a dash."""
-    return pd.DataFrame({column: [cell(value, decimals.get(column)) for value in table[column]] for column in table.columns})
+    """Return a table as people read it: rounded half up, absent as a dash, columns with nothing in them left out."""
+    shown = {column: [cell(value, decimals.get(column)) for value in table[column]] for column in table.columns}
+    return pd.DataFrame({column: texts for column, texts in shown.items() if not texts or set(texts) != {ABSENT}})
+
+
+def layout(shown: pd.DataFrame, pivot: tuple[str, str] | None) -> pd.DataFrame:
+    """Return a printed table as papers set it: one column per value of ``pivot[0]``, holding ``pivot[1]``."""
+    if pivot is None or shown.empty:
+        return shown
+    across, value = pivot
+    keys = [name for name in shown.columns if name not in (across, value, "n") and (shown[name].nunique() > 1 or name == "app")]
+    wide = shown.pivot(index=keys, columns=across, values=value).fillna(ABSENT)
+    wide = wide[sorted(wide.columns, key=lambda text: (number(text) is None, number(text) or 0.0, text))]
+    return wide.rename(columns=lambda text: f"{across} {text}").reset_index().rename_axis(columns=None)
 
 
 def cell(value: Any, digits: int | None) -> str:

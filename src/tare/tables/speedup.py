@@ -6,7 +6,8 @@ Sf = speed-up(container) / speed-up(host), below 1 where the container scales wo
 
 import pandas as pd
 
-from tare.measurements import BASELINE, NOISE_FLOOR, Study, measured
+from tare.measurements import BASELINE, Study
+from tare.methods import SETTING, centres
 from tare.stats import TIMES
 
 GROUP = ["app", "userland", "toolchain", "flags", "backend"]
@@ -15,26 +16,21 @@ DECIMALS = {"speedup": 2, "efficiency": 3, "speedup_native": 2, "Sf": 4}
 
 def build(measurements: pd.DataFrame, study: Study) -> pd.DataFrame:
     """Return one row per cell and time (``wall_s``, ``app_s``); of several node counts the speed-up is within each."""
-    apps = {cell["app"] for cell in study["cells"] if cell["counted"]}
-    rows = measured(measurements)
-    rows = rows[rows["app"].isin(apps) & (rows["backend"] != NOISE_FLOOR)]
-    return pd.concat([speedups(rows, metric) for metric in TIMES], ignore_index=True)
+    tables = [speedups(centres(measurements, study, metric), metric) for metric in TIMES]
+    return pd.concat(tables, ignore_index=True)
 
 
-def speedups(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
+def speedups(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
     """Return the speed-ups of one time."""
-    times = rows[rows[metric].notna()]
-    groups = times.groupby([*GROUP, "nodes", "ranks"], dropna=False)
-    table = groups.agg(n=(metric, "count"), median_s=(metric, "median")).reset_index()
+    table = cells[[*GROUP, "nodes", "ranks", "n", "centre"]].rename(columns={"centre": "median_s"})
     table.insert(len(GROUP) + 2, "metric", metric)
     table = table.merge(one_rank(table), on=[*GROUP, "nodes"], how="left")
     table["speedup"] = table.pop("one_rank_s") / table["median_s"]
-    table["efficiency"] = table["speedup"] / table["ranks"]
-    keys = ["app", "userland", "toolchain", "flags", "nodes", "ranks"]
-    native = table.loc[table["backend"] == BASELINE, [*keys, "speedup"]].rename(columns={"speedup": "speedup_native"})
-    table = table.merge(native, on=keys, how="left")
+    table["efficiency"] = table["speedup"] / table["ranks"].astype("float64")
+    native = table.loc[table["backend"] == BASELINE, [*SETTING, "speedup"]].rename(columns={"speedup": "speedup_native"})
+    table = table.merge(native, on=SETTING, how="left")
     table["Sf"] = table["speedup"] / table["speedup_native"]
-    return table
+    return table.sort_values([*GROUP, "nodes", "ranks"], ignore_index=True)
 
 
 def one_rank(table: pd.DataFrame) -> pd.DataFrame:
