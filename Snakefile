@@ -7,20 +7,10 @@ min_version("9.0")
 
 # The study is config/config.yaml unless --configfile or --config study=<file> names another; --config repeats=8 overrides one key.
 include: "workflow/rules/common.smk"
-include: "workflow/rules/build.smk"
-include: "workflow/rules/measure.smk"
+include: TARE.source_rules
 include: "workflow/rules/analyse.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/report.smk"
-
-
-localrules:
-    all,
-    plan_study,
-    collect_study,
-    write_table,
-    draw_figure,
-    write_report,
 
 
 rule all:
@@ -31,3 +21,4 @@ rule all:
         expand("{results}/tables/{table}.csv", results=TARE.results, table=TABLES),
         expand("{results}/figures/{figure}.svg", results=TARE.results, figure=FIGURES),
         f"{TARE.results}/report.html",
+    localrule: True

@@ -37,14 +37,14 @@ def measure(argv: list[str]) -> None:
 
 
 def collect_study(argv: list[str]) -> None:
-    """Turn a study's records into measurements.csv and study.json."""
+    """Turn a study's records into measurements.csv, metrics.csv and study.json."""
     parser = argparse.ArgumentParser(prog="tare collect", description=collect_study.__doc__)
     parser.add_argument("--plan", required=True, type=Path)
-    parser.add_argument("--measurements", required=True, type=Path)
-    parser.add_argument("--study", required=True, type=Path)
+    for name in ("measurements", "metrics", "study"):
+        parser.add_argument(f"--{name}", required=True, type=Path, help="to be written")
     arguments = parser.parse_args(argv)
-    metrics = {app: manifest["metric"]["name"] for app, manifest in load_manifests().items()}
-    collect(arguments.plan, metrics, arguments.measurements, arguments.study)
+    main_metrics = {app: manifest["metric"]["name"] for app, manifest in load_manifests().items()}
+    collect(arguments.plan, main_metrics, arguments.measurements, arguments.metrics, arguments.study)
 
 
 VERBS: dict[str, Callable[[list[str]], int | None]] = {

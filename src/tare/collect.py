@@ -15,6 +15,10 @@ from tare.errors import TareError
 from tare.records import Record, Store, counted, read_records, validated, write_atomically
 from tare.yamlio import ROOT
 
+METRIC_COLUMNS = (
+    *("app", "userland", "toolchain", "flags", "backend", "ranks", "rep", "block"),
+    *("session", "round", "metric", "size", "value"),
+)
 COLUMNS = (
     *("app", "toolchain", "flags", "backend", "ranks", "rep", "wall_s", "app_s", "nodes", "block", "round", "order"),
     *("session", "status", "exit_code", "processes", "oversubscribed", "interconnect", "userland", "metric", "value"),
@@ -41,16 +45,25 @@ def row(record: Record, rep: int, metric: str) -> Mapping:
     return {column: derived.get(column, record.get(column)) for column in COLUMNS}
 
 
+def metric_rows(records: list[Record]) -> list[Mapping]:
+    """Return every number of a cell's repeats in long form; the app names its metrics with their units."""
+    return [
+        {**{column: record.get(column) for column in METRIC_COLUMNS}, "rep": rep, "metric": metric, "value": value}
+        for rep, record in enumerate(records, start=1)
+        for metric, value in sorted(record["metrics"].items())
+    ]
+
+
 def startup_s(startup: Mapping) -> float | None:
     """Return how long an arm's preparation took, or None where there was none."""
     parts = [seconds for seconds in startup.values() if seconds is not None]
     return sum(parts) if parts else None
 
 
-def csv_text(rows: list[Mapping]) -> str:
+def csv_text(rows: list[Mapping], columns: tuple[str, ...] = COLUMNS) -> str:
     """Return rows as CSV with a header; None becomes an empty field."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
@@ -121,11 +134,12 @@ def commit() -> str | None:
     return done.stdout.strip() or None
 
 
-def collect(plan_path: Path, metrics: dict[str, str], csv_path: Path, study_path: Path) -> None:
+def collect(plan_path: Path, main_metrics: dict[str, str], csv_path: Path, metrics_path: Path, study_path: Path) -> None:
     """Write a study's measurements and facts, from its plan, stamps and records."""
     plan = json.loads(plan_path.read_text(encoding="utf-8"))
     store = Store(plan_path.parent)
     rows: list[Mapping] = []
+    metrics: list[Mapping] = []
     everything: list[Record] = []
     cells: list[Mapping] = []
     for document in plan["blocks"].values():
@@ -135,7 +149,8 @@ def collect(plan_path: Path, metrics: dict[str, str], csv_path: Path, study_path
             path = store.records(block.setting.id, arm.name)
             records = [validated(record, str(path)) for record in counted(read_records(path), stamp["plan"])]
             everything += records
-            rows += cell_rows(records, metrics[block.setting.app])
+            metrics += metric_rows(records)
+            rows += cell_rows(records, main_metrics[block.setting.app])
             cells.append(describe_cell(block, arm, stamp, records))
     check_checksums(everything)
     facts: dict[str, Any] = {
@@ -152,4 +167,5 @@ def collect(plan_path: Path, metrics: dict[str, str], csv_path: Path, study_path
         "cells": cells,
     }
     write_atomically(csv_path, csv_text(rows))
+    write_atomically(metrics_path, csv_text(metrics, METRIC_COLUMNS))
     write_atomically(study_path, json.dumps(facts, indent=1, sort_keys=True) + "\n")

@@ -41,22 +41,26 @@ DOCKER_DEFAULTS: Mapping = {"command": "docker", "registry": None, "ssh_port": 2
 SINGULARITY_DEFAULTS: Mapping = {"command": "apptainer", "no_https": False}
 
 
-def load_study(overrides: Mapping) -> Mapping:
-    """Return the checked study.
+def read_study(overrides: Mapping) -> tuple[Mapping, str]:
+    """Return the study as given, unchecked, and where it stands.
 
     ``overrides`` is Snakemake's config: a whole study (``--configfile``), or single keys (``--config``) laid over the
     file that its key ``study`` names (default: config/config.yaml).
     """
     given = copy.deepcopy(dict(overrides))
-    source = Path(given.pop("study", DEFAULT_STUDY))
-    where = shown(source)
-    if "apps" in given:
-        study, where = given, "--configfile"
-    else:
-        study = read_yaml(source)
-        if not isinstance(study, dict):
-            raise TareError(f"{where}: not a study: found {type(study).__name__}; must be a mapping of keys to values")
-        study |= {key: typed(value) for key, value in given.items()}
+    source = ROOT / given.pop("study", DEFAULT_STUDY)
+    if "apps" in given or "import" in given:
+        return given, "--configfile"
+    study = read_yaml(source)
+    if not isinstance(study, dict):
+        found = type(study).__name__
+        raise TareError(f"{shown(source)}: not a study: found {found}; must be a mapping of keys to values")
+    return {**study, **{key: typed(value) for key, value in given.items()}}, shown(source)
+
+
+def load_study(overrides: Mapping) -> Mapping:
+    """Return the checked study that is to be measured, completed with defaults; ``where`` says where it stands."""
+    study, where = read_study(overrides)
     check(study, "study", where)
     return {**STUDY_DEFAULTS, **study, "where": where}
 

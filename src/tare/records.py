@@ -37,20 +37,25 @@ class Store:
 
 
 def plan_digest(block: Block, arm: str, backend: str, digests: Mapping) -> str:
-    """Return what a record must share to count for a cell, as 16 hexadecimal digits.
+    """Return what a record must share to count for a cell: ``<what is planned>.<what was built for it>``, 12 digits each.
 
-    It covers the setting (app, size, flags, ranks, nodes …), the backend, the binary's digest and, for a container, the
-    image's. It leaves out what a study may change without measuring anew: repeats, the other arms, the seed.
+    The first part covers the setting (app, size, flags, ranks, nodes …) and the backend, the second the binary's digest and,
+    for a container, the image's. Left out is what a study may change without measuring anew: repeats, other arms, the seed.
     """
     setting = {key: getattr(block.setting, key) for key in block.setting.__dataclass_fields__ if key != "kind"}
-    covered = {
-        "setting": setting,
-        "arm": arm,
-        "backend": backend,
-        "binary": digests["binary"],
-        "image": digests["images"].get(backend.split("-", maxsplit=1)[0]),
-    }
-    return hashlib.sha256(json.dumps(covered, sort_keys=True).encode()).hexdigest()[:16]
+    planned = short_digest({"setting": setting, "arm": arm, "backend": backend})
+    built = {"binary": digests["binary"], "image": digests["images"].get(backend.split("-", maxsplit=1)[0])}
+    return f"{planned}.{short_digest(built)}"
+
+
+def short_digest(value: Mapping) -> str:
+    """Return 12 hexadecimal digits that differ when a value differs."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def same_plan(stamped: Any, planned: str, built: bool) -> bool:
+    """Say whether a stamp has the present plan; before anything is built, whether it has the present setting."""
+    return stamped == planned if built else str(stamped).partition(".")[0] == planned.partition(".")[0]
 
 
 def plan_digests(block: Block, digests: Mapping) -> dict[str, str]:
@@ -162,13 +167,13 @@ def write_atomically(path: Path, text: str) -> None:
     temporary.replace(path)
 
 
-def contradiction(stamp: Record, store: Store, block: Block, arm: str, plan: str | None, repeats: int) -> str | None:
-    """Return how a stamp contradicts its records or its plan, or None. ``plan`` is None while there is no binary or image yet."""
+def contradiction(stamp: Record, store: Store, block: Block, arm: str, plan: str, built: bool, repeats: int) -> str | None:
+    """Return how a stamp contradicts its records or its plan, or None."""
     path = store.records(block.setting.id, arm)
     content = path.read_bytes() if path.is_file() else b""
     if stamp.get("records") != {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}:
         return "its records have changed"
-    if plan is not None and stamp.get("plan") != plan:
+    if not same_plan(stamp.get("plan"), plan, built):
         return "another size, binary or image is planned"
     if stamp.get("skipped_by") == "run":
         return "it could not run last time"
@@ -179,8 +184,9 @@ def contradiction(stamp: Record, store: Store, block: Block, arm: str, plan: str
     return None
 
 
-def drop_contradicted(store: Store, block: Block, plans: dict[str, str | None], repeats: int) -> list[str]:
+def drop_contradicted(store: Store, block: Block, digests: Mapping, repeats: int) -> list[str]:
     """Remove the stamps of a block that contradict their records or plan; return one line for each."""
+    plans, built = plan_digests(block, digests), digests["binary"] is not None
     dropped = []
     for arm in block.arms:
         path = store.stamp(block.setting.id, arm.name)
@@ -189,7 +195,7 @@ def drop_contradicted(store: Store, block: Block, plans: dict[str, str | None], 
         stamps = read_records(path)
         reason = "it is not readable"
         if stamps:
-            reason = contradiction(stamps[0], store, block, arm.name, plans[arm.name], repeats) or ""
+            reason = contradiction(stamps[0], store, block, arm.name, plans[arm.name], built, repeats) or ""
         if reason:
             path.unlink()
             dropped.append(f"{block.setting.id}/{arm.name}: measured again: {reason}")

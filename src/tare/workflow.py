@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from tare.cases import Block, plan_blocks
-from tare.config import FLAGS, Mapping, load_manifests, load_site, load_study, load_toolchains
+from tare.config import FLAGS, Mapping, load_manifests, load_site, load_study, load_toolchains, read_study
 from tare.errors import TareError
 from tare.prepare import block_digests
-from tare.records import Store, drop_contradicted, plan_digests
+from tare.records import Store, drop_contradicted
 from tare.yamlio import ROOT
 
 
@@ -27,10 +27,25 @@ class Workflow:
     @classmethod
     def read(cls, config: Mapping) -> "Workflow":
         """Read and plan the study that Snakemake's config names; a user's mistake is a one-line TareError."""
+        raw, where = read_study(config)
+        if "import" in raw:
+            return cls(dict(config), {**raw, "where": where}, {}, {}, {}, {})
         study = load_study(config)
         site, toolchains, manifests = load_site(study["site"]), load_toolchains(), load_manifests()
         blocks = plan_blocks(study, site, manifests, toolchains)
         return cls(dict(config), study, site, toolchains, manifests, {block.setting.id: block for block in blocks})
+
+    @property
+    def source_rules(self) -> str:
+        """The rules that make measurements.csv: published data are imported, everything else is measured."""
+        return "workflow/rules/import.smk" if "import" in self.study else "workflow/rules/measure.smk"
+
+    @property
+    def imported_files(self) -> list[str]:
+        """The study's file and the published data that it names."""
+        entries = self.study["import"]
+        files = entries if isinstance(entries, list) else [entries]
+        return [self.study["where"], *(entry["path"] for entry in files)]
 
     @property
     def config_json(self) -> str:
@@ -113,13 +128,8 @@ class Workflow:
     def drop_stale_stamps(self) -> list[str]:
         """Remove stamps that contradict their records or the plan, so that plain ``snakemake`` does what is missing."""
         store = Store(ROOT / self.results)
-        dropped = []
-        for block in self.blocks.values():
-            digests = block_digests(block)
-            built = digests["binary"] is not None
-            known = plan_digests(block, digests) if built else {arm.name: None for arm in block.arms}
-            dropped += drop_contradicted(store, block, dict(known), self.study["repeats"])
-        return dropped
+        repeats = self.study.get("repeats", 0)
+        return [line for block in self.blocks.values() for line in drop_contradicted(store, block, block_digests(block), repeats)]
 
 
 def read_or_exit(config: Mapping) -> Workflow:

@@ -1,5 +1,6 @@
 """Records, what is missing of a block, stamps, and the lease: everything that a kill must not harm."""
 
+import dataclasses
 import json
 import socket
 import subprocess
@@ -335,14 +336,25 @@ def test_a_stamp_that_was_just_written_contradicts_nothing(bench: Bench) -> None
     bench.run(2)
     for arm in ARMS:
         bench.stamp(arm, 2)
-    assert drop_contradicted(bench.store, bench.block, dict(bench.plans), 2) == []
-    assert drop_contradicted(bench.store, bench.block, dict(bench.plans), 1) == []
+    assert drop_contradicted(bench.store, bench.block, DIGESTS, 2) == []
+    assert drop_contradicted(bench.store, bench.block, DIGESTS, 1) == []
 
 
-def test_before_anything_is_built_a_stamp_is_not_held_against_the_plan(bench: Bench) -> None:
+NOT_BUILT: Mapping = {"binary": None, "images": {"docker": None, "singularity": None}}
+
+
+def test_before_anything_is_built_a_stamp_is_held_against_the_setting_alone(bench: Bench) -> None:
     bench.run(2)
     bench.stamp("native", 2)
-    assert drop_contradicted(bench.store, bench.block, dict.fromkeys(ARMS), 2) == []
+    assert drop_contradicted(bench.store, bench.block, NOT_BUILT, 2) == []
+
+
+def test_before_anything_is_built_a_stamp_of_another_size_is_removed_all_the_same(bench: Bench) -> None:
+    bench.run(2)
+    path = bench.stamp("native", 2)
+    larger = Block(dataclasses.replace(bench.block.setting, options={"rectangles": 7}), bench.block.arms, {})
+    (told,) = drop_contradicted(bench.store, larger, NOT_BUILT, 2)
+    assert told.endswith("native: measured again: another size, binary or image is planned") and not path.exists()
 
 
 def grown(bench: Bench) -> dict[str, Any]:
@@ -355,8 +367,8 @@ def lost(bench: Bench) -> dict[str, Any]:
     return {}
 
 
-def replanned(bench: Bench) -> dict[str, Any]:
-    return {"plans": {**bench.plans, "docker-host": "another"}}
+def replanned(_bench: Bench) -> dict[str, Any]:
+    return {"digests": {**DIGESTS, "images": {"docker": "another", "singularity": "s1"}}}
 
 
 def short(_bench: Bench) -> dict[str, Any]:
@@ -381,7 +393,7 @@ def garbled(bench: Bench) -> dict[str, Any]:
 def test_a_stamp_that_contradicts_its_records_or_plan_is_removed_with_the_reason(bench: Bench, spoil: Any, reason: str) -> None:
     bench.run(2)
     path = bench.stamp("docker-host", 2)
-    arguments = {"plans": dict(bench.plans), "repeats": 2} | spoil(bench)
+    arguments = {"digests": DIGESTS, "repeats": 2} | spoil(bench)
     told = drop_contradicted(bench.store, bench.block, **arguments)
     assert told == [f"{bench.block.setting.id}/docker-host: measured again: {reason}"]
     assert not path.exists()
@@ -389,7 +401,7 @@ def test_a_stamp_that_contradicts_its_records_or_plan_is_removed_with_the_reason
 
 def test_an_arm_that_could_not_run_last_time_is_tried_again(bench: Bench) -> None:
     bench.stamp("docker-host", 2, skipped="node1: docker: not found")
-    (told,) = drop_contradicted(bench.store, bench.block, dict(bench.plans), 2)
+    (told,) = drop_contradicted(bench.store, bench.block, DIGESTS, 2)
     assert told.endswith("docker-host: measured again: it could not run last time")
 
 
@@ -398,15 +410,15 @@ def test_an_arm_that_the_site_lacks_stays_skipped_until_the_site_has_it(bench: B
     path = bench.path("docker-host")
     stamp = make_stamp(bench.store, lacking, "docker-host", "p", "q", 2, "no docker")
     assert stamp["skipped"] == "no docker" and not path.exists()
-    assert contradiction(stamp, bench.store, lacking, "docker-host", "p", 2) is None
-    assert contradiction(stamp, bench.store, bench.block, "docker-host", "p", 2) == "what the site can run has changed"
+    assert contradiction(stamp, bench.store, lacking, "docker-host", "p", True, 2) is None
+    assert contradiction(stamp, bench.store, bench.block, "docker-host", "p", True, 2) == "what the site can run has changed"
 
 
 def test_only_the_stamps_that_contradict_are_removed(bench: Bench) -> None:
     bench.run(2)
     paths = {arm: bench.stamp(arm, 2) for arm in ARMS}
     bench.path("singularity").unlink()
-    drop_contradicted(bench.store, bench.block, dict(bench.plans), 2)
+    drop_contradicted(bench.store, bench.block, DIGESTS, 2)
     assert {arm for arm, path in paths.items() if not path.exists()} == {"singularity"}
 
 

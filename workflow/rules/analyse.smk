@@ -4,6 +4,7 @@
 rule write_table:
     input:
         measurements=f"{TARE.results}/measurements.csv",
+        metrics=f"{TARE.results}/metrics.csv",
         study=f"{TARE.results}/study.json",
         module="src/tare/tables/{table}.py",
         statistics="src/tare/stats.py",
@@ -11,6 +12,7 @@ rule write_table:
         f"{TARE.results}/tables/{{table}}.csv",
     log:
         f"{TARE.results}/logs/tables/{{table}}.log",
+    localrule: True
     conda:
         "../envs/analysis.yaml"
     shell:

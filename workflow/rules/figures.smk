@@ -4,6 +4,7 @@
 rule draw_figure:
     input:
         measurements=f"{TARE.results}/measurements.csv",
+        metrics=f"{TARE.results}/metrics.csv",
         study=f"{TARE.results}/study.json",
         module="src/tare/figures/{figure}.py",
         statistics="src/tare/stats.py",
@@ -12,6 +13,7 @@ rule draw_figure:
         png=f"{TARE.results}/figures/{{figure}}.png",
     log:
         f"{TARE.results}/logs/figures/{{figure}}.log",
+    localrule: True
     conda:
         "../envs/analysis.yaml"
     shell:

@@ -1,6 +1,9 @@
 """The plan, and one Slurm job per block. The job runs what is missing; records are no outputs, so Snakemake never deletes them."""
 
 
+include: "build.smk"
+
+
 rule plan_study:
     input:
         TARE.config_files(),
@@ -8,6 +11,7 @@ rule plan_study:
         plan=f"{TARE.results}/plan.json",
     log:
         f"{TARE.results}/logs/plan_study.log",
+    localrule: True
     conda:
         "../envs/analysis.yaml"
     params:
@@ -47,10 +51,13 @@ rule collect_study:
         plan=f"{TARE.results}/plan.json",
     output:
         measurements=f"{TARE.results}/measurements.csv",
+        metrics=f"{TARE.results}/metrics.csv",
         study=f"{TARE.results}/study.json",
     log:
         f"{TARE.results}/logs/collect_study.log",
+    localrule: True
     conda:
         "../envs/analysis.yaml"
     shell:
-        "python3 -m tare.cli collect --plan {input.plan} --measurements {output.measurements} --study {output.study} &> {log}"
+        "python3 -m tare.cli collect --plan {input.plan} --measurements {output.measurements} --metrics {output.metrics}"
+        " --study {output.study} &> {log}"

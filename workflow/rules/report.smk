@@ -4,6 +4,7 @@
 rule write_report:
     input:
         measurements=f"{TARE.results}/measurements.csv",
+        metrics=f"{TARE.results}/metrics.csv",
         study=f"{TARE.results}/study.json",
         template=sorted(str(path) for path in Path("workflow/report").iterdir()),
         modules=sorted(str(path) for path in Path("src/tare").glob("figures/[!_]*.py")),
@@ -13,6 +14,7 @@ rule write_report:
         f"{TARE.results}/report.html",
     log:
         f"{TARE.results}/logs/write_report.log",
+    localrule: True
     conda:
         "../envs/analysis.yaml"
     shell:
