@@ -72,7 +72,7 @@ GRID = "^[1-9][0-9]*x[1-9][0-9]*x[1-9][0-9]*$"
         ),
         (
             {"apps": {"dca": {}}},
-            "--configfile: apps.dca: unknown app 'dca'; did you mean 'dac'? known: dac, masterslave, pingpong, spmd",
+            f"--configfile: apps.dca: unknown app 'dca'; did you mean 'dac'? known: {', '.join(sorted(load_manifests()))}",
         ),
         (
             {"apps": dac(rectangle=5)},

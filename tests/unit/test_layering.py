@@ -50,6 +50,8 @@ def embedded_words() -> dict[str, str]:
     ]
     networks = {f"{word.rsplit('.', 2)[0]}." for word in own if re.fullmatch(r"[\d.]+/\d+", word)}
     words = {word: rf"(?<![\w-]){re.escape(word)}(?![\w-])" for word in own}
+    # The partition's name is an ordinary word: only as a value (quoted, or behind an equals sign) does it name the partition.
+    words[site["scheduler"]["partition"]] = rf"""["'=]{site["scheduler"]["partition"]}(?![\w-])"""
     return words | {network: rf"(?<![\w.]){re.escape(network)}" for network in networks}
 
 
