@@ -7,12 +7,13 @@ from appbench import APP_NAMES, FLAGS, Bench
 
 SMALL = {
     "dac": ["--rectangles", "1000003"],
+    "ep": ["--class", "S"],
     "masterslave": ["--packets_multiplier", "1", "--trapezoids", "1009"],
     "pingpong": ["--message_bytes", "1000", "--iterations", "10", "--samples", "3"],
     "spmd": ["--grid", "9x10x11", "--steps", "12", "--coefficient", "3"],
 }
 # The first is the smallest that the app takes.
-PROCESSES = {"dac": [1, 2, 4], "masterslave": [2, 3, 4], "pingpong": [2], "spmd": [1, 2, 3, 4]}
+PROCESSES = {"dac": [1, 2, 4], "ep": [1, 3], "masterslave": [2, 3, 4], "pingpong": [2], "spmd": [1, 2, 3, 4]}
 EXTRA_PROCESSES = {"masterslave": 1}
 
 

@@ -1,6 +1,7 @@
 """A mistake on the command line costs one clear line and exit code 2, before anything is computed."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,8 @@ MISTAKES = [
     ("spmd", ["--grid", "2x4x6x8"], "--grid: '2x4x6x8' needs three sizes, as in 200x400x600"),
     ("spmd", ["--grid", "2x4x 6"], "--grid: '2x4x 6' needs three sizes, as in 200x400x600"),
     ("spmd", ["--grid", "2x0x6"], "--grid: '2x0x6' is out of range; 1 to 100000 is allowed"),
+    ("ep", ["--class", "X"], "--class: 'X' is unknown; known: S, W, A, B, C"),
+    ("ep", ["--class", "s"], "--class: 's' is unknown; known: S, W, A, B, C"),
     ("spmd", ["--retain", "half"], "--retain: 'half' is not a number; 0 to 1 is allowed"),
     ("spmd", ["--retain", "1.5"], "--retain: '1.5' is out of range; 0 to 1 is allowed"),
     ("spmd", ["--retain", "nan"], "--retain: 'nan' is out of range; 0 to 1 is allowed"),
@@ -106,8 +109,25 @@ def load_manifest(app: str) -> dict[str, Any]:
     return manifest
 
 
+def choices(option: dict[str, Any]) -> list[str]:
+    """The names that an option takes; its manifest's pattern is ^(one|other)$."""
+    named = re.fullmatch(r"\^\(([^()]+)\)\$", option.get("pattern", ""))
+    return named[1].split("|") if named else []
+
+
+def small_value(option: dict[str, Any]) -> str:
+    """A value that makes a short run."""
+    if names := choices(option):
+        return names[0]
+    if option["type"] == "integer":
+        return str(min(max(2, option["minimum"]), option["maximum"]))
+    return {"number": "0.5", "string": "3x3x3"}[option["type"]]
+
+
 def described(name: str, option: dict[str, Any]) -> str:
     """The option's line of --help, as the manifest has it."""
+    if names := choices(option):
+        return f"  --{name} NAME\n        {option['help']} ({', '.join(names)})\n"
     kinds = {"integer": "N", "number": "NUMBER", "string": "XxYxZ"}
     lowest, highest = option.get("minimum", 1), option.get("maximum", 100_000)
     return f"  --{name} {kinds[option['type']]}\n        {option['help']} ({lowest:.15g} to {highest:.15g})\n"
@@ -129,8 +149,7 @@ def test_a_manifest_has_its_keys_and_the_app_prints_its_metric(bench: Bench, app
     manifest = load_manifest(app)
     assert list(manifest) == ["app", "title", "ranks", "extra_processes", "options", "metric"]
     assert manifest["app"] == app
-    smallest = {"integer": "2", "number": "0.5", "string": "3x3x3"}
-    values = [f"--{name}={smallest[option['type']]}" for name, option in manifest["options"].items()]
+    values = [f"--{name}={small_value(option)}" for name, option in manifest["options"].items()]
     report = bench.run(app, *values, processes=2).report
     assert report["processes"] - report["ranks"] == manifest["extra_processes"]
     assert manifest["metric"]["name"] in {"app_s", *report["metrics"]}

@@ -21,7 +21,9 @@ void *harness_allocate(size_t count, size_t bytes_each) {
 void outcome_add_metric(struct outcome *outcome, const char *name, double value) {
     if (outcome->metric_count == sizeof outcome->metrics / sizeof outcome->metrics[0])
         abort();
-    outcome->metrics[outcome->metric_count++] = (struct metric){name, value};
+    struct metric *metric = &outcome->metrics[outcome->metric_count++];
+    snprintf(metric->name, sizeof metric->name, "%s", name);
+    metric->value = value;
 }
 
 /* Why this number of ranks will not do; NULL if it will. */

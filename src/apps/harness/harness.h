@@ -21,6 +21,12 @@ enum option_kind {
     OPTION_INTEGER, /* value is an int64_t * */
     OPTION_NUMBER,  /* value is a double * */
     OPTION_SIZES,   /* value is an int64_t[3], written as 200x400x600 */
+    OPTION_CHOICE,  /* value is a struct choice *; minimum and maximum mean nothing */
+};
+
+struct choice {
+    const char *const *names; /* ended by NULL */
+    int chosen;
 };
 
 struct option {
@@ -44,9 +50,9 @@ struct outcome {
     char fault[160];   /* what else is wrong with the answer, in words */
     char checksum[20]; /* of all bits of the answer, where an app has one */
     struct metric {
-        const char *name; /* with its unit */
+        char name[48]; /* with its unit, and its message size where there are several */
         double value;
-    } metrics[8];
+    } metrics[96];
     int metric_count;
 };
 

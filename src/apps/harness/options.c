@@ -41,8 +41,16 @@ __attribute__((format(printf, 2, 3))) _Noreturn static void refuse(const struct 
 }
 
 static const char *placeholder(const struct option *option) {
-    const char *names[] = {[OPTION_INTEGER] = "N", [OPTION_NUMBER] = "NUMBER", [OPTION_SIZES] = "XxYxZ"};
+    const char *names[] = {[OPTION_INTEGER] = "N",
+                           [OPTION_NUMBER] = "NUMBER",
+                           [OPTION_SIZES] = "XxYxZ",
+                           [OPTION_CHOICE] = "NAME"};
     return names[option->kind];
+}
+
+static void print_names(const struct choice *choice) {
+    for (int i = 0; choice->names[i] != NULL; i++)
+        printf("%s%s", i > 0 ? ", " : "", choice->names[i]);
 }
 
 static void print_help(const struct app *app) {
@@ -51,8 +59,12 @@ static void print_help(const struct app *app) {
     printf("usage: %s [--name value | --name=value]...\n%s\n\n", app->name, app->title);
     for (int i = 0; i < app->option_count; i++) {
         const struct option *option = &app->options[i];
-        printf("  --%s %s\n        %s (%.15g to %.15g)\n", option->name, placeholder(option), option->help,
-               option->minimum, option->maximum);
+        printf("  --%s %s\n        %s (", option->name, placeholder(option), option->help);
+        if (option->kind == OPTION_CHOICE)
+            print_names(option->value);
+        else
+            printf("%.15g to %.15g", option->minimum, option->maximum);
+        printf(")\n");
     }
     printf("  --" SPOIL_OPTION
            "\n        damage the data before the check, which must then fail (exit code 3)\n"
@@ -111,9 +123,26 @@ static void set_sizes(const struct app *app, const struct option *option, const 
     }
 }
 
+static void set_choice(const struct app *app, const struct option *option, const char *text) {
+    struct choice *choice = option->value;
+    struct text known = {0};
+    for (int i = 0; choice->names[i] != NULL; i++) {
+        text_add(&known, "%s%s", i > 0 ? ", " : "", choice->names[i]);
+        if (strcmp(choice->names[i], text) == 0) {
+            choice->chosen = i;
+            free(known.at);
+            return;
+        }
+    }
+    refuse(app, "--%s: '%s' is unknown; known: %s", option->name, text, known.at);
+}
+
 static void set_option(const struct app *app, const struct option *option, const char *text) {
-    void (*const set[])(const struct app *, const struct option *, const char *) = {
-        [OPTION_INTEGER] = set_integer, [OPTION_NUMBER] = set_number, [OPTION_SIZES] = set_sizes};
+    void (*const set[])(const struct app *, const struct option *,
+                        const char *) = {[OPTION_INTEGER] = set_integer,
+                                         [OPTION_NUMBER] = set_number,
+                                         [OPTION_SIZES] = set_sizes,
+                                         [OPTION_CHOICE] = set_choice};
     set[option->kind](app, option, text);
 }
 

@@ -51,6 +51,7 @@ void text_add_number(struct text *text, double number) {
 
 static void add_option(struct text *text, const struct option *option) {
     const int64_t *integer = option->value;
+    const struct choice *choice = option->value;
     text_add(text, "\"%s\":", option->name);
     switch (option->kind) {
     case OPTION_INTEGER:
@@ -58,6 +59,9 @@ static void add_option(struct text *text, const struct option *option) {
         break;
     case OPTION_NUMBER:
         text_add_number(text, *(const double *)option->value);
+        break;
+    case OPTION_CHOICE:
+        text_add(text, "\"%s\"", choice->names[choice->chosen]);
         break;
     case OPTION_SIZES:
         text_add(text, "\"%" PRId64 "x%" PRId64 "x%" PRId64 "\"", integer[0], integer[1], integer[2]);
