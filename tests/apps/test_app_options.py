@@ -87,7 +87,13 @@ def test_a_wrong_number_of_processes_exits_2(bench: Bench, app: str, processes: 
 )
 def test_a_value_follows_a_blank_or_an_equals_sign(bench: Bench, arguments: list[str]) -> None:
     done = bench.run("pingpong", *arguments, "--samples", "2", processes=2)
-    assert done.report["options"] == {"message_bytes": 9, "iterations": 100, "samples": 2}
+    assert done.report["options"] == {
+        "message_bytes": 9,
+        "last_message_bytes": 0,
+        "mode": "two-sided",
+        "iterations": 100,
+        "samples": 2,
+    }
 
 
 def test_a_result_that_cannot_be_written_is_an_error(bench: Bench) -> None:

@@ -1,0 +1,42 @@
+"""The programs that measure messages: every size is there, with numbers that fit each other, and every byte arrives."""
+
+import pytest
+from appbench import Bench
+
+
+@pytest.mark.parametrize("message_bytes", [1, 8, 100_000])
+def test_pingpong_gives_median_and_minimum_of_half_a_round_trip(bench: Bench, message_bytes: int) -> None:
+    size = f"--message_bytes={message_bytes}"
+    report = bench.run("pingpong", size, "--iterations=20", "--samples=4", processes=2).report
+    least = report["metrics"]["half_round_trip_min_s"]
+    assert set(report["metrics"]) == {"half_round_trip_s", "half_round_trip_min_s"}
+    assert 0 < least <= report["metrics"]["half_round_trip_s"] < report["app_s"]
+    assert report["app_s"] >= 4 * 20 * 2 * least
+    assert report["answer"]["value"] == 0
+
+
+@pytest.mark.parametrize("mode", ["two-sided", "put"])
+def test_pingpong_doubles_the_size_up_to_the_last(bench: Bench, mode: str) -> None:
+    sizes = ["--message_bytes=1", "--last_message_bytes=1048576"]
+    done = bench.run("pingpong", *sizes, f"--mode={mode}", "--iterations=2", "--samples=3", processes=2)
+    assert (done.code, done.stderr) == (0, "")
+    metrics = done.report["metrics"]
+    assert len(metrics) == 2 + 2 * 21
+    assert metrics["half_round_trip_1B_s"] == metrics["half_round_trip_s"]
+    for bytes_each in (1 << n for n in range(21)):
+        expected = bytes_each / metrics[f"half_round_trip_{bytes_each}B_s"] / 1e6
+        assert metrics[f"bandwidth_{bytes_each}B_MB_per_s"] == pytest.approx(expected)
+
+
+# A last size that no doubling reaches ends the sizes below it; one below the first leaves the first.
+@pytest.mark.parametrize(("first", "last", "sizes"), [(3, 13, [3, 6, 12]), (16, 8, []), (8, 8, [])])
+def test_pingpong_keeps_to_the_sizes_asked_for(bench: Bench, first: int, last: int, sizes: list[int]) -> None:
+    arguments = [f"--message_bytes={first}", f"--last_message_bytes={last}", "--iterations=2", "--samples=2"]
+    metrics = bench.run("pingpong", *arguments, processes=2).report["metrics"]
+    assert [name for name in metrics if name.startswith("bandwidth")] == [f"bandwidth_{n}B_MB_per_s" for n in sizes]
+
+
+def test_pingpong_notices_a_damaged_put(bench: Bench) -> None:
+    done = bench.run("pingpong", "--mode=put", "--samples=2", "--inject-wrong-answer", processes=2)
+    assert done.code == 3
+    assert done.report["answer"]["value"] > 0
