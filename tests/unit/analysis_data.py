@@ -1,6 +1,8 @@
 """Made-up measurements for the analysis tests: drawn from a seed, with planted overheads. Nobody measured these."""
 
 from collections.abc import Mapping
+from itertools import product
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -80,19 +82,19 @@ def campaign(
     rank_counts: tuple[int, ...] = (1, 2, 4),
     noise: float = 0.01,
     seed: int = 7,
+    flags: Mapping[str, float] = MappingProxyType({"O3_native": 1.0}),
 ) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Return a whole study with planted overheads (ratios to native) and log-normal noise."""
     random = np.random.default_rng(seed)
     rows: list[dict[str, Any]] = []
     cells = []
-    for app, seconds in apps.items():
-        for ranks in rank_counts:
-            block = f"{app}/gcc14/O3_native/n2r{ranks}"
-            for backend, ratio in planted.items():
-                times = seconds / ranks * ratio * np.exp(random.normal(0, noise, repeats)) + 0.5
-                here = [row(block, backend, ranks, number, float(time)) for number, time in enumerate(times, 1)]
-                rows += here
-                cells.append(cell(block, backend, ranks, repeats, here))
+    for (app, seconds), ranks, (name, factor) in product(apps.items(), rank_counts, flags.items()):
+        block = f"{app}/gcc14/{name}/n2r{ranks}"
+        for backend, ratio in planted.items():
+            times = factor * seconds / ranks * ratio * np.exp(random.normal(0, noise, repeats)) + 0.5
+            here = [row(block, backend, ranks, number, float(time)) for number, time in enumerate(times, 1)]
+            rows += here
+            cells.append(cell(block, backend, ranks, repeats, here))
     return frame(rows), study(cells)
 
 
@@ -109,3 +111,30 @@ def with_pingpong(table: pd.DataFrame, facts: dict[str, Any]) -> tuple[pd.DataFr
         rows += here
         cells.append(cell(block, backend, 2, 5, here, kind="probe", counted=False))
     return pd.concat([table, frame(rows)], ignore_index=True), facts | {"cells": facts["cells"] + cells}
+
+
+def with_metrics(table: pd.DataFrame, facts: dict[str, Any]) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Add further metrics: half round trips by message size, a rate by message size, and two counters."""
+    random = np.random.default_rng(5)
+    sizes = (1, 64, 4096, 262144)
+    rows = []
+    for backend, repeat in product(PLANTED, (1, 2, 3)):
+        factor = PLANTED[backend] * float(np.exp(random.normal(0, 0.02)))
+        base = {"userland": "debian13", "toolchain": "gcc14", "backend": backend, "rep": repeat, "session": "s1", "round": repeat}
+        sized = base | {"app": "pingpong", "flags": "O3_native", "ranks": 2, "block": "pingpong/gcc14/O3_native/n2r2"}
+        rate = base | {"app": "bibw", "flags": "O3_native", "ranks": 2, "block": "bibw/gcc14/O3_native/n2r2"}
+        trips = {size: (9e-6 + size / 1e9) * factor for size in sizes}
+        rows += [sized | {"metric": "half_round_trip_s", "size": size, "value": trip} for size, trip in trips.items()]
+        rows += [rate | {"metric": "sent_bytes_per_s", "size": size, "value": size / trip} for size, trip in trips.items()]
+        for app, ranks in product(SECONDS, (1, 4)):
+            counted = base | {"app": app, "flags": "O3_native", "ranks": ranks, "block": f"{app}/gcc14/O3_native/n2r{ranks}"}
+            rows.append(counted | {"metric": "context-switches", "size": None, "value": 100.0 * ranks * factor})
+            rows.append(counted | {"metric": "major-faults", "size": None, "value": 0.0})
+    metrics = pd.DataFrame(rows).astype({"size": "float64", "value": "float64"})
+    return table, facts | {"metrics": metrics}
+
+
+def tour() -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Return a study that has something for every table and figure."""
+    flags = {"O2": 1.4, "O3_native": 1.0}
+    return with_metrics(*with_pingpong(*campaign(apps={"dac": 2.0, "spmd": 1.5}, rank_counts=(1, 4), flags=flags)))

@@ -3,7 +3,7 @@ import re
 from pathlib import Path
 
 import pytest
-from analysis_data import campaign, frame, row, study, with_pingpong
+from analysis_data import frame, row, study, tour
 from test_stats import one_block
 
 from tare import figures
@@ -12,7 +12,7 @@ from tare.figures import _style
 
 @pytest.fixture(scope="module")
 def data():
-    return with_pingpong(*campaign(apps={"dac": 2.0, "spmd": 1.5}, rank_counts=(1, 4)))
+    return tour()
 
 
 AWKWARD = {
@@ -84,7 +84,7 @@ def test_a_new_figure_is_a_new_file(tmp_path, monkeypatch, data):
 def test_the_command_writes_both_formats(tmp_path, data):
     measurements, facts = data
     measurements.to_csv(tmp_path / "m.csv", index=False)
-    (tmp_path / "s.json").write_text(json.dumps(facts))
+    (tmp_path / "s.json").write_text(json.dumps({key: value for key, value in facts.items() if key != "metrics"}))
     out = [str(tmp_path / f"times_box{suffix}") for suffix in figures.FORMATS]
     argv = ["times_box", "--measurements", str(tmp_path / "m.csv"), "--study", str(tmp_path / "s.json")]
     assert figures.main([*argv, "-o", out[0], "-o", out[1]]) == 0

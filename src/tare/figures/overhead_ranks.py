@@ -9,11 +9,23 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tare.figures._style import FLOOR, backends_of, counts_on_x, empty, looks, offsets, panels
+from tare.figures._style import (
+    FLOOR,
+    backends_of,
+    counts_on_x,
+    empty,
+    legend_above,
+    looks,
+    offsets,
+    one_app_panels,
+    select,
+    title_of,
+    varying,
+)
 from tare.measurements import BASELINE, Study, rows_of
 from tare.stats import overheads
 
-ROW = ["app", "toolchain", "flags", "nodes"]
+ROW = ["app", "userland", "toolchain", "flags", "nodes"]
 
 
 def draw(measurements: pd.DataFrame, study: Study) -> Figure:
@@ -23,30 +35,16 @@ def draw(measurements: pd.DataFrame, study: Study) -> Figure:
     if table.empty:
         return empty("no cell with a measured repeat beside native")
     backends = [name for name in backends_of(study) if name != BASELINE]
-    counts = sorted({int(ranks) for ranks in table["ranks"]})
-    settings = [(key, group) for key, group in table.groupby(ROW, sort=False, dropna=False)]
-    columns = min(3, len(settings))
-    lines = -(-len(settings) // columns)
-    figure, grid = panels(lines, columns, 3.3, 2.6)
-    for axes in grid.flat[len(settings) :]:
-        axes.set_axis_off()
-    for axes, (key, group) in zip(grid.flat, settings, strict=False):
-        panel(axes, group, backends, counts)
-        axes.set_title(title(key, table))
+    settings = table[ROW].drop_duplicates()
+    figure, grid, places = one_app_panels(len(settings))
+    for axes, setting in zip(places, rows_of(settings), strict=True):
+        here = select(table, setting)
+        panel(axes, here, backends, sorted({int(ranks) for ranks in here["ranks"]}))
+        axes.set_title(title_of(setting, varying(settings, ROW[1:])))
     for axes in grid[:, 0]:
         axes.set_ylabel("overhead of wall_s [%]")
-    handles = {label: handle for axes in grid.flat for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=min(5, len(handles)))
+    legend_above(figure, grid)
     return figure
-
-
-def title(key: tuple[object, ...], table: pd.DataFrame) -> str:
-    """Name what tells one panel from the others."""
-    words = [str(key[0])]
-    for name, value in zip(ROW[1:], key[1:], strict=True):
-        if table[name].nunique(dropna=False) > 1:
-            words.append(f"{value:g} nodes" if name == "nodes" else str(value))
-    return " ".join(words)
 
 
 def panel(axes: Axes, group: pd.DataFrame, backends: list[str], counts: list[int]) -> None:

@@ -1,38 +1,54 @@
-"""Times from launch to exit (wall_s) per backend: every measured repeat is a dot, from left to right as measured.
+"""Times from launch to exit (wall_s): quartiles, median, whiskers to the last repeat within 1.5 interquartile ranges.
 
-The box spans the quartiles, its line is the median, whiskers reach to the last repeat within 1.5 interquartile ranges. Every
-panel has its own range of seconds, so that differences are seen; it does not begin at 0. Grey: the second native arm.
+With few rank counts each has a panel of its own and every repeat is a dot, from left to right as measured. With many, each
+panel is a detail range of rank counts whose times are within a factor of four, and dots are the repeats beyond the whiskers.
+Every panel has its own range of seconds, so that differences are seen; it does not begin at 0. Grey: the second native arm.
 """
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tare.figures._style import GREY, backends_of, empty, hide, looks, offsets, panels
+from tare.figures._style import GREY, backends_of, empty, hide, legend_above, looks, offsets, panels, select, title_of, varying
 from tare.measurements import Study, measured, rows_of
+from tare.stats import Floats
 
-ROW = ["app", "toolchain", "flags"]
+ROW = ["app", "userland", "toolchain", "flags"]
+FEW = 4
+DETAIL = 4.0
+"""Rank counts share a panel while their medians are within this factor."""
 
 
 def draw(measurements: pd.DataFrame, study: Study) -> Figure:
-    """Return one panel per app (and toolchain, flags) and rank count."""
+    """Return a row of panels per app (and userland, toolchain, flags)."""
     apps = list(dict.fromkeys(cell["app"] for cell in study["cells"] if cell["counted"]))
     rows = measured(measurements)
-    rows = rows[rows["app"].isin(apps)]
+    rows = rows[rows["app"].isin(apps) & (rows["wall_s"] > 0)]
     if rows.empty:
         return empty("no measured repeat")
-    settings = rows[ROW].drop_duplicates().sort_values("app", key=lambda names: names.map(apps.index), kind="stable")
-    layouts = rows[["nodes", "ranks"]].drop_duplicates().sort_values(["nodes", "ranks"])
     backends = backends_of(study, floor=True)
+    few = len(rows[["nodes", "ranks"]].drop_duplicates()) <= FEW
+    return by_rank(rows, apps, backends) if few else by_range(rows, apps, backends)
+
+
+def settings_of(rows: pd.DataFrame, apps: list[str]) -> pd.DataFrame:
+    """Return the settings that get a row of panels, apps in the order of the study."""
+    return rows[ROW].drop_duplicates().sort_values("app", key=lambda names: names.map(apps.index), kind="stable")
+
+
+def by_rank(rows: pd.DataFrame, apps: list[str], backends: list[str]) -> Figure:
+    """Return one panel per rank count, backends side by side on its x axis."""
+    settings = settings_of(rows, apps)
+    layouts = rows[["nodes", "ranks"]].drop_duplicates().sort_values(["nodes", "ranks"])
     figure, grid = panels(len(settings), len(layouts), max(1.1, 0.42 * len(backends)), 1.7)
-    many_nodes = layouts["nodes"].nunique() > 1
     for line, setting in zip(grid, rows_of(settings), strict=True):
-        of_row = rows[(rows[ROW] == list(setting.values())).all(axis=1)]
         for axes, layout in zip(line, rows_of(layouts), strict=True):
-            panel(axes, of_row[(of_row["ranks"] == layout["ranks"]) & same(of_row["nodes"], layout["nodes"])], backends)
-        line[0].set_ylabel(f"{row_title(setting, settings)}\nwall_s [s]")
+            rank_panel(axes, select(rows, setting | layout), backends)
+        line[0].set_ylabel(f"{title_of(setting, varying(settings, ROW[1:]))}\nwall_s [s]")
+    many_nodes = layouts["nodes"].nunique() > 1
     for axes, layout in zip(grid[0], rows_of(layouts), strict=True):
         axes.set_title(column_title(layout, many_nodes))
     for axes in grid[:-1].flat:
@@ -46,18 +62,7 @@ def column_title(layout: dict[str, Any], many_nodes: bool) -> str:
     return f"{layout['ranks']:g} rank{'s' if layout['ranks'] > 1 else ''}{place}"
 
 
-def same(column: "pd.Series[float]", value: float) -> "pd.Series[bool]":
-    """Compare a column with a value that may be absent."""
-    return column.isna() if pd.isna(value) else column == value
-
-
-def row_title(setting: dict[str, Any], settings: pd.DataFrame) -> str:
-    """Name what tells one row of panels from the others."""
-    varying = [setting[name] for name in ROW[1:] if settings[name].nunique() > 1]
-    return " ".join([setting["app"], *varying])
-
-
-def panel(axes: Axes, here: pd.DataFrame, backends: list[str]) -> None:
+def rank_panel(axes: Axes, here: pd.DataFrame, backends: list[str]) -> None:
     """Draw one setting: a box and the repeats themselves for each backend."""
     if here.empty:
         hide(axes, "—")
@@ -65,18 +70,67 @@ def panel(axes: Axes, here: pd.DataFrame, backends: list[str]) -> None:
     style = looks(backends)
     for place, name in enumerate(backends):
         times = here.loc[here["backend"] == name].sort_values(["session", "rep"])["wall_s"].to_numpy(float)
-        colour = style[name][0]
         if len(times):
-            axes.boxplot(times, positions=[place], widths=0.6, showfliers=False, **lines_in(colour))
+            boxes(axes, [times], [place], 0.6, style[name][0], beyond=False)
             steps = [place + step for step in offsets(len(times), 0.4)]
-            axes.plot(steps, times, ".", color=colour, alpha=0.6, ms=5)
+            axes.plot(steps, times, ".", color=style[name][0], alpha=0.6, ms=5)
         else:
             axes.text(place, 0.02, "none", rotation=90, ha="center", color=GREY, transform=axes.get_xaxis_transform())
     axes.set_xlim(-0.6, len(backends) - 0.4)
     axes.set_xticks(range(len(backends)), backends, rotation=45, ha="right", rotation_mode="anchor")
 
 
-def lines_in(colour: str) -> dict[str, Any]:
-    """Return the look of a box in one colour."""
+def boxes(axes: Axes, values: list[Floats], places: list[float], width: float, colour: str, beyond: bool) -> None:
+    """Draw boxes in one colour; ``beyond`` shows the repeats beyond the whiskers."""
     parts = ("boxprops", "medianprops", "whiskerprops", "capprops")
-    return {part: {"color": colour, "linewidth": 1.0} for part in parts}
+    lines: dict[str, Any] = {part: {"color": colour, "linewidth": 1.0} for part in parts}
+    dots = {"marker": ".", "markersize": 3, "markeredgecolor": colour, "markerfacecolor": colour}
+    axes.boxplot(values, positions=places, widths=width, showfliers=beyond, flierprops=dots, manage_ticks=False, **lines)
+
+
+def by_range(rows: pd.DataFrame, apps: list[str], backends: list[str]) -> Figure:
+    """Return one panel per detail range, rank counts on its x axis, backends side by side at each."""
+    settings = settings_of(rows, apps)
+    ranges = {tuple(setting.values()): detail_ranges(select(rows, setting)) for setting in rows_of(settings)}
+    figure, grid = panels(len(settings), max(len(found) for found in ranges.values()), 3.0, 1.6)
+    for line, setting in zip(grid, rows_of(settings), strict=True):
+        found = ranges[tuple(setting.values())]
+        for axes, counts in zip(line, found, strict=False):
+            range_panel(axes, select(rows, setting), backends, counts)
+        for axes in line[len(found) :]:
+            axes.set_axis_off()
+        line[0].set_ylabel(f"{title_of(setting, varying(settings, ROW[1:]))}\nwall_s [s]")
+    for axes in grid[-1]:
+        axes.set_xlabel("ranks")
+    legend_above(figure, grid)
+    return figure
+
+
+def detail_ranges(rows: pd.DataFrame) -> list[list[int]]:
+    """Return consecutive rank counts in groups whose medians are within a factor of ``DETAIL``."""
+    counts = sorted({int(ranks) for ranks in rows["ranks"]})
+    medians = {count: float(rows.loc[rows["ranks"] == count, "wall_s"].median()) for count in counts}
+    groups: list[list[int]] = []
+    for count in counts:
+        together = [medians[other] for other in (*groups[-1], count)] if groups else []
+        if together and max(together) <= DETAIL * min(together):
+            groups[-1].append(count)
+        else:
+            groups.append([count])
+    return groups
+
+
+def range_panel(axes: Axes, rows: pd.DataFrame, backends: list[str], counts: list[int]) -> None:
+    """Draw one detail range."""
+    style = looks(backends)
+    steps = offsets(len(backends), 0.5)
+    for name, step in zip(backends, steps, strict=True):
+        mine = rows[rows["backend"] == name]
+        values = [mine.loc[mine["ranks"] == count, "wall_s"].to_numpy(float) for count in counts]
+        there = [(times, place + step) for place, times in enumerate(values) if len(times)]
+        if there:
+            times, places = (list(part) for part in zip(*there, strict=True))
+            boxes(axes, times, places, 0.8 / len(backends), style[name][0], beyond=True)
+            axes.plot([], [], color=style[name][0], label=name)
+    axes.set_xticks(np.arange(len(counts)), [str(count) for count in counts])
+    axes.set_xlim(-0.6, len(counts) - 0.4)

@@ -1,0 +1,66 @@
+"""Latency and bandwidth against message size, one line per backend, with the overhead against native below each.
+
+Half round trips give the latency, and bandwidth where no bandwidth was measured (message bytes / half round trip). Lines are
+medians; above 0 % always means worse than native: a longer time or a lower rate.
+"""
+
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from tare.figures._style import backends_of, empty, legend_above, looks, panels, size_text
+from tare.measurements import BASELINE, NOISE_FLOOR, Study
+from tare.stats import higher_is_better, metric_unit
+
+KEYS = ["app", "nodes", "ranks", "metric"]
+
+
+def draw(_: pd.DataFrame, study: Study) -> Figure:
+    """Return a column of two panels per app, rank count and metric that knows message sizes."""
+    rows = sized(study)
+    if rows.empty:
+        return empty("no message sizes in this study")
+    kinds = rows[["app", "ranks", "metric"]].drop_duplicates().to_numpy().tolist()
+    figure, grid = panels(2, len(kinds), 3.8, 2.3)
+    for column, (app, ranks, metric) in zip(grid.T, kinds, strict=True):
+        here = rows[(rows["app"] == app) & (rows["ranks"] == ranks) & (rows["metric"] == metric)]
+        lines(column[0], column[1], here.groupby(["backend", "size"])["value"].median(), metric, backends_of(study))
+        column[0].set_title(f"{app}, {ranks:g} ranks")
+        column[0].set_ylabel(f"{metric} [{metric_unit(metric)}]")
+    grid[1, 0].set_ylabel("overhead [%]")
+    legend_above(figure, grid)
+    return figure
+
+
+def sized(study: Study) -> pd.DataFrame:
+    """Return the further metrics that have a message size, and bandwidths worked out from half round trips."""
+    rows = study.get("metrics", pd.DataFrame(columns=["metric", "size", "value", "backend", "app", "ranks"]))
+    rows = rows[(rows["size"] > 0) & (rows["value"] > 0) & (rows["backend"] != NOISE_FLOOR)]
+    trips = rows[rows["metric"] == "half_round_trip_s"]
+    rates = trips.assign(metric="bandwidth_bytes_per_s", value=trips["size"] / trips["value"])
+    measured_already = rates["app"].isin(rows.loc[rows["metric"].map(higher_is_better).astype(bool), "app"])
+    return pd.concat([rows, rates[~measured_already]], ignore_index=True)
+
+
+def lines(above: Axes, below: Axes, medians: Any, metric: str, backends: list[str]) -> None:
+    """Draw one metric: values above, overhead below."""
+    native = medians.get(BASELINE)
+    for name in backends:
+        values = medians.get(name)
+        if values is None:
+            continue
+        colour, marker = looks(backends)[name]
+        above.plot(values.index, values, color=colour, marker=marker, ms=3.5, label=name)
+        if native is not None and name != BASELINE:
+            ratio = (values / native).dropna() ** (-1 if higher_is_better(metric) else 1)
+            below.plot(ratio.index, (ratio - 1) * 100, color=colour, marker=marker, ms=3.5)
+    below.axhline(0, color="black", lw=0.8)
+    above.set_yscale("log")
+    sizes = sorted(set(medians.index.get_level_values("size")))
+    shown = sizes[:: -(-len(sizes) // 6)]
+    for axes in (above, below):
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(shown, [size_text(size) for size in shown], rotation=30, ha="right", rotation_mode="anchor")
+    below.set_xlabel("message size [bytes]")
