@@ -6,6 +6,7 @@ import pytest
 from appbench import APP_NAMES, FLAGS, Bench
 
 SMALL = {
+    "contention": ["--last_message_bytes", "65536", "--repeats", "3"],
     "dac": ["--rectangles", "1000003"],
     "ep": ["--class", "S"],
     "masterslave": ["--packets_multiplier", "1", "--trapezoids", "1009"],
@@ -13,7 +14,14 @@ SMALL = {
     "spmd": ["--grid", "9x10x11", "--steps", "12", "--coefficient", "3"],
 }
 # The first is the smallest that the app takes.
-PROCESSES = {"dac": [1, 2, 4], "ep": [1, 3], "masterslave": [2, 3, 4], "pingpong": [2], "spmd": [1, 2, 3, 4]}
+PROCESSES = {
+    "contention": [2, 4],
+    "dac": [1, 2, 4],
+    "ep": [1, 3],
+    "masterslave": [2, 3, 4],
+    "pingpong": [2],
+    "spmd": [1, 2, 3, 4],
+}
 EXTRA_PROCESSES = {"masterslave": 1}
 
 

@@ -40,3 +40,15 @@ def test_pingpong_notices_a_damaged_put(bench: Bench) -> None:
     done = bench.run("pingpong", "--mode=put", "--samples=2", "--inject-wrong-answer", processes=2)
     assert done.code == 3
     assert done.report["answer"]["value"] > 0
+
+
+@pytest.mark.parametrize("ranks", [2, 6])
+def test_contention_gives_mean_and_least_bandwidth_of_the_pairs_for_each_size(bench: Bench, ranks: int) -> None:
+    sizes = ["--first_message_bytes=8", "--last_message_bytes=131072"]
+    metrics = bench.run("contention", *sizes, "--repeats=3", processes=ranks).report["metrics"]
+    assert len(metrics) == 1 + 2 * 15
+    assert metrics["bandwidth_MB_per_s"] == metrics["bandwidth_131072B_MB_per_s"]
+    for bytes_each in (8 << n for n in range(15)):
+        least, mean = (metrics[f"bandwidth{which}_{bytes_each}B_MB_per_s"] for which in ("_min", ""))
+        assert 0 < least <= mean * (1 + 1e-12)
+        assert ranks > 2 or least == mean

@@ -44,6 +44,7 @@ MISTAKES = [
     ("spmd", ["--retain", "nan"], "--retain: 'nan' is out of range; 0 to 1 is allowed"),
 ]
 WRONG_COUNTS = [
+    ("contention", 3, [], "3 processes: not even; pairs of ranks are needed: 2, 4, 6, ..."),
     ("dac", 3, [], "3 processes: not a power of two; 1, 2, 4, 8, ... are allowed"),
     (
         "masterslave",
