@@ -37,16 +37,19 @@ JobAcctGatherType=jobacct_gather/none
 SlurmdParameters=config_overrides
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
-# All nodes are one physical machine: a job that measures takes this license, so that no other runs beside it.
-Licenses=machine:1
+# All nodes are one physical machine: a job that measures takes both of these licenses, so that no build runs beside it.
+Licenses=machine:2
 
 # Never start a job a second time by itself: the workflow decides.
 JobRequeue=0
 MpiDefault=none
+MailProg=/bin/true
 # Limits of the submitting shell may be higher than what a node's root may set.
 PropagateResourceLimitsExcept=ALL
 ReturnToService=2
 SchedulerParameters=batch_sched_delay=0,bf_interval=5,sched_interval=5
+# An allocation whose srun is gone (the login node was killed before Slurm had saved that the job ended) is given up.
+InactiveLimit=30
 KillWait=5
 MessageTimeout=10
 MinJobAge=3600
@@ -75,6 +78,7 @@ def node_env(site: Site, layout: Layout, job_user: tuple[int, int], map_owner: b
         "MACVLAN_PARENT": site.links[0].interface,
         "MACVLAN_SUBNET": str(site.macvlan_subnet),
         "MACVLAN_RANGES": " ".join(macvlan_ranges(site, len(layout.compute))),
+        "INTERFACES": " ".join(f"{link.interface}={link.subnet}" for link in site.links),
         "LINKS": " ".join(f"{link.interface}={link.rate}" for link in site.links if link.rate),
     }
     return "".join(f'{key}="{value}"\n' for key, value in values.items())

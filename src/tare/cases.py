@@ -66,11 +66,6 @@ class Block:
     oversubscribed: bool = False
 
     @property
-    def bound(self) -> bool:
-        """Whether each rank is bound to a core of its own: not where ranks must share CPUs."""
-        return self.setting.binding == "core" and not self.oversubscribed
-
-    @property
     def runnable(self) -> tuple[Arm, ...]:
         """The arms that the site can run."""
         return tuple(arm for arm in self.arms if arm.name not in self.skipped)

@@ -36,7 +36,7 @@ STUDY_DEFAULTS: Mapping = {
     "equivalence": 0.01,
 }
 SITE_DEFAULTS: Mapping = {"virtual": False, "shared_cpus": False}
-SCHEDULER_DEFAULTS: Mapping = {"account": None, "runtime_min": 60, "exclusive": True, "sbatch": []}
+SCHEDULER_DEFAULTS: Mapping = {"account": None, "runtime_min": 60, "exclusive": True, "sbatch": [], "sbatch_block": []}
 DOCKER_DEFAULTS: Mapping = {"command": "docker", "registry": None, "ssh_port": 22022, "shm_size": "1g"}
 SINGULARITY_DEFAULTS: Mapping = {"command": "apptainer", "no_https": False}
 

@@ -67,13 +67,6 @@ class Job:
         """The session's directory, seen by all nodes and containers; gone when the job ends."""
         return self.store.root / "work" / self.allocation.session
 
-    @property
-    def program(self) -> Program:
-        """What is launched."""
-        setting = self.block.setting
-        mpirun = self.plan["toolchains"][setting.toolchain]["mpirun"]
-        return Program(mpirun, setting.binary, setting.options, setting.slots, self.block.bound, self.block.oversubscribed)
-
 
 def say(text: str) -> None:
     """Tell whoever reads the job's log."""
@@ -179,6 +172,20 @@ class Session:
                 link.close()
             shutil.rmtree(self.job.work, ignore_errors=True)
 
+    @property
+    def bound(self) -> bool:
+        """Whether each rank gets a core of its own: as the study says, where the nodes have the cores for it."""
+        setting = self.job.block.setting
+        enough = all(slots <= len(hello["cores"]) for slots, hello in zip(setting.slots, self.hellos, strict=True))
+        return setting.binding == "core" and enough
+
+    @property
+    def program(self) -> Program:
+        """What is launched."""
+        block, setting = self.job.block, self.job.block.setting
+        mpirun = self.job.plan["toolchains"][setting.toolchain]["mpirun"]
+        return Program(mpirun, setting.binary, setting.options, setting.slots, self.bound, block.oversubscribed)
+
     def context(self) -> Context:
         """Return what the backends need to know."""
         setting = self.job.block.setting
@@ -210,7 +217,7 @@ class Session:
             try:
                 self.prepared[arm.name] = prepare_arm(
                     self.job.block,
-                    self.job.program.mpirun,
+                    self.program.mpirun,
                     backends[arm.backend],
                     self.context(),
                     self.links,
@@ -267,6 +274,7 @@ class Session:
             "interconnect": setting.interconnect,
             "binding": setting.binding,
             "oversubscribed": block.oversubscribed,
+            "bound": self.bound,
             "virtual": self.job.site["virtual"],
             "options": setting.options,
             "plan": self.plans[arm.name],
@@ -286,7 +294,7 @@ class Session:
 
     def mpirun(self, prepared: Prepared) -> list[str]:
         """Return the command of an arm that is timed."""
-        return mpirun_argv(self.job.program, prepared.backend, self.context(), prepared.interfaces)
+        return mpirun_argv(self.program, prepared.backend, self.context(), prepared.interfaces)
 
     def launch(self, arm: Arm) -> Record:
         """Run one launch and return its raw outcome: times of the timer, exit code, output, CPU time of the nodes."""
@@ -357,7 +365,7 @@ class Session:
             runtime=prepared.backend.runtime,
             network=prepared.backend.network,
             subnet=prepared.backend.subnet(self.context()),
-            bound=self.job.block.bound,
+            bound=self.bound,
             binary_sha256=self.digests["binary"],
             mpi=prepared.mpi,
         )

@@ -93,18 +93,23 @@ class Workflow:
         """Return the nodes that a block's job takes: no more than have a process to run."""
         return len(self.block(wildcards).setting.slots)
 
-    def sbatch(self) -> str:
-        """Return what a block's job adds to sbatch: the whole node, and what the site asks for."""
-        scheduler = self.site.get("scheduler", {"exclusive": False, "sbatch": []})
-        return " ".join((["--exclusive"] if scheduler["exclusive"] else []) + scheduler["sbatch"])
-
     def slurm(self) -> dict[str, Any]:
-        """Return partition, account and time limit, as resources of every job."""
+        """Return partition, account, time limit and what the site adds to sbatch, as resources of every job."""
         scheduler = self.site.get("scheduler")
         if scheduler is None:
             return {}
         account = {"slurm_account": scheduler["account"]} if scheduler["account"] else {}
-        return {"slurm_partition": scheduler["partition"], "runtime": scheduler["runtime_min"], **account}
+        common = {"slurm_partition": scheduler["partition"], "runtime": scheduler["runtime_min"], **account}
+        return {**common, "slurm_extra": " ".join(scheduler["sbatch"])}
+
+    def slurm_block(self) -> dict[str, Any]:
+        """Return the same for a block's job, which takes its nodes whole and adds what the site asks of blocks alone."""
+        scheduler = self.site.get("scheduler")
+        if scheduler is None:
+            return {}
+        whole = ["--exclusive"] if scheduler["exclusive"] else []
+        extra = [*whole, *scheduler["sbatch"], *scheduler["sbatch_block"]]
+        return {**self.slurm(), "slurm_extra": " ".join(extra)}
 
     def config_files(self) -> list[str]:
         """Return the files that the plan was read from."""

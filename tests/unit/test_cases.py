@@ -72,11 +72,6 @@ def test_a_block_is_oversubscribed_where_a_node_has_fewer_cpus_than_processes(
 ) -> None:
     found = block(embedded(cpus_per_node=cpus_per_node), apps={app: {}}, ranks=[ranks])
     assert found.oversubscribed == oversubscribed
-    assert found.bound == (not oversubscribed)
-
-
-def test_ranks_are_not_bound_where_the_study_says_so() -> None:
-    assert not block(binding="none").bound
 
 
 def test_the_noise_floor_is_one_more_arm_that_runs_as_native() -> None:

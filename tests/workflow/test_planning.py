@@ -36,7 +36,12 @@ def test_the_default_study_is_ten_blocks_their_builds_and_one_job_for_every_tabl
 def test_a_block_takes_whole_nodes_and_no_more_of_them_than_it_has_processes(default: Done, checkout: Checkout) -> None:
     found = resources(default, "measure_block")
     assert {name: found[name] for name in ("slurm_partition", "slurm_extra", "cpus_per_task", "mem_mb")} == {
-        **{"slurm_partition": "batch", "slurm_extra": "--exclusive --licenses=machine:1", "cpus_per_task": "1", "mem_mb": "0"},
+        **{
+            "slurm_partition": "batch",
+            "slurm_extra": "--exclusive --licenses=machine:1 --licenses=machine:2",
+            "cpus_per_task": "1",
+            "mem_mb": "0",
+        },
     }
     assert found["nodes"] == found["tasks"] and "mpi" not in found
     one = resources(checkout.snakemake("--profile", "slurm", "-n", CELL), "measure_block")

@@ -34,12 +34,11 @@ rule measure_block:
     log:
         f"{TARE.results}/logs/measure/{{app}}/{{toolchain}}/{{flags}}/{{layout}}.log",
     resources:
-        **TARE.slurm(),
+        **TARE.slurm_block(),
         nodes=TARE.block_nodes,
         tasks=TARE.block_nodes,
         cpus_per_task=TARE.site["cpus_per_node"],
         mem_mb=0,
-        slurm_extra=TARE.sbatch(),
     shell:
         "python3 -m tare.cli measure --plan {input.plan}"
         " --block {wildcards.app}/{wildcards.toolchain}/{wildcards.flags}/{wildcards.layout} &> {log}"

@@ -49,7 +49,7 @@ def test_networks_have_no_way_out() -> None:
 
 def test_slurm_is_told_the_true_cpus_and_the_one_machine() -> None:
     lines = configs.slurm_conf(site(), two_nodes(), 16000).splitlines()
-    assert "Licenses=machine:1" in lines
+    assert "Licenses=machine:2" in lines
     assert "JobRequeue=0" in lines
     assert "PartitionName=batch Nodes=node01,node02 Default=YES MaxTime=INFINITE State=UP" in lines
     node = "NodeAddr=172.30.0.12 CPUs=1 Sockets=1 CoresPerSocket=1 ThreadsPerCore=1 RealMemory=8000 State=UNKNOWN"
