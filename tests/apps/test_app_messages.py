@@ -3,6 +3,10 @@
 import pytest
 from appbench import Bench
 
+FEW = ["--iterations=20", "--warmup=2", "--large_iterations=3", "--large_warmup=1"]
+COLLECTIVES = ["alltoallv"]
+TABLES = {"alltoallv": "Avg Latency(us)"}
+
 
 @pytest.mark.parametrize("message_bytes", [1, 8, 100_000])
 def test_pingpong_gives_median_and_minimum_of_half_a_round_trip(bench: Bench, message_bytes: int) -> None:
@@ -52,3 +56,32 @@ def test_contention_gives_mean_and_least_bandwidth_of_the_pairs_for_each_size(be
         least, mean = (metrics[f"bandwidth{which}_{bytes_each}B_MB_per_s"] for which in ("_min", ""))
         assert 0 < least <= mean * (1 + 1e-12)
         assert ranks > 2 or least == mean
+
+
+@pytest.mark.parametrize("app", COLLECTIVES)
+def test_a_collective_gives_mean_least_and_most_over_the_ranks_for_each_size(bench: Bench, app: str) -> None:
+    report = bench.run(app, "--last_message_bytes=32768", *FEW, processes=3).report
+    metrics = report["metrics"]
+    assert len(metrics) == 1 + 3 * 16
+    assert metrics["latency_us"] == metrics["latency_32768B_us"]
+    for bytes_each in (1 << n for n in range(16)):
+        least, mean, most = (metrics[f"latency{which}_{bytes_each}B_us"] for which in ("_min", "", "_max"))
+        assert 0 < least <= mean * (1 + 1e-12) <= most * (1 + 2e-12)
+    assert report["app_s"] * 1e6 > sum(metrics[f"latency_{1 << n}B_us"] * (20 if n <= 13 else 3) for n in range(16))
+
+
+@pytest.mark.parametrize(("app", "column"), TABLES.items())
+def test_osu_prints_a_table_that_tools_for_osu_can_read_and_no_json(bench: Bench, app: str, column: str) -> None:
+    done = bench.run(app, "--osu", "--last_message_bytes=64", *FEW, processes=2)
+    assert (done.code, done.stderr) == (0, "")
+    title, head, *rows = done.stdout.splitlines()
+    assert title.startswith("# Tare: ")
+    assert head.split(maxsplit=2) == ["#", "Size", column]
+    assert [int(row.split()[0]) for row in rows] == [1, 2, 4, 8, 16, 32, 64]
+    assert all(float(row.split()[1]) > 0 and row.split()[1].partition(".")[2].isdigit() for row in rows)
+
+
+def test_osu_is_unknown_where_osu_has_no_such_program(bench: Bench) -> None:
+    done = bench.single("dac", "--osu")
+    assert done.code == 2
+    assert done.stderr.startswith("dac: error: unknown option '--osu'; known: ")

@@ -93,8 +93,17 @@ static void say_what_is_wrong(const struct app *app, const struct outcome *outco
             app->name, outcome->value, outcome->expected, outcome->error, outcome->tolerance);
 }
 
-/* Collective: proof, JSON line, and the exit code that all ranks leave with. */
-static int report(const struct app *app, const struct world *world, double app_s,
+static bool print_result(const struct app *app, const struct world *world, bool osu,
+                         const struct text *text) {
+    if (osu)
+        app->print_osu(world);
+    else
+        fwrite(text->at, 1, text->length, stdout);
+    return fflush(stdout) == 0 && ferror(stdout) == 0;
+}
+
+/* Collective: proof, result, and the exit code that all ranks leave with. */
+static int report(const struct app *app, const struct world *world, bool osu, double app_s,
                   const struct outcome *outcome) {
     struct text text = {0};
     int code = is_right(outcome) ? EXIT_SUCCESS : EXIT_WRONG_ANSWER;
@@ -106,7 +115,7 @@ static int report(const struct app *app, const struct world *world, double app_s
     if (world->rank == 0) {
         if (code != EXIT_SUCCESS)
             say_what_is_wrong(app, outcome);
-        if (fwrite(text.at, 1, text.length, stdout) != text.length || fflush(stdout) != 0) {
+        if (!print_result(app, world, osu, &text)) {
             fprintf(stderr, "%s: error: the result cannot be written to stdout: %s\n", app->name,
                     strerror(errno));
             code = EXIT_FAILURE;
@@ -117,29 +126,29 @@ static int report(const struct app *app, const struct world *world, double app_s
     return code;
 }
 
-static int run_app(const struct app *app, const struct world *world, bool spoil) {
+static int run_app(const struct app *app, const struct world *world, struct demand demand) {
     struct outcome outcome = {0};
     if (app->setup)
         app->setup(world);
     double app_s = run_timed(app, world);
-    if (spoil)
+    if (demand.spoil)
         app->spoil(world);
     app->check(world, &outcome);
     if (app->finish)
         app->finish(world);
-    return report(app, world, app_s, &outcome);
+    return report(app, world, demand.osu, app_s, &outcome);
 }
 
 int harness_main(const struct app *app, int argc, char **argv) {
     struct world world;
     int code = EXIT_USAGE;
-    bool spoil = options_parse(app, argc, argv);
+    struct demand demand = options_parse(app, argc, argv);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world.size);
     const char *reason = refuse_ranks(app, &world);
     if (reason == NULL)
-        code = run_app(app, &world, spoil);
+        code = run_app(app, &world, demand);
     else if (world.rank == 0)
         fprintf(stderr, "%s: error: %d %s: %s; start it with another number\n", app->name, world.size,
                 world.size == 1 ? "process" : "processes", reason);

@@ -68,6 +68,9 @@ struct app {
     void (*run)(const struct world *world);
     void (*spoil)(const struct world *world); /* --inject_wrong_answer: damages the data before the check */
     void (*check)(const struct world *world, struct outcome *outcome);
+    /* optional: prints rank 0's numbers in the OSU Micro-Benchmarks' layout; makes --osu known, which prints
+     * this instead of the JSON line */
+    void (*print_osu)(const struct world *world);
     void (*finish)(const struct world *world); /* optional: frees what setup made */
 };
 

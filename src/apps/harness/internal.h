@@ -4,9 +4,14 @@
 
 #include "harness.h"
 
-/* options.c: before MPI_Init, so that a mistake costs one clear line. Returns true for --inject_wrong_answer.
- */
-bool options_parse(const struct app *app, int argc, char **argv);
+/* What the command line asks of the harness itself. */
+struct demand {
+    bool spoil; /* --inject_wrong_answer */
+    bool osu;   /* --osu */
+};
+
+/* options.c: before MPI_Init, so that a mistake costs one clear line. */
+struct demand options_parse(const struct app *app, int argc, char **argv);
 
 /* text.c: a growing piece of JSON. */
 struct text {

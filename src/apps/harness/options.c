@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define SPOIL_OPTION "inject_wrong_answer"
+#define OSU_OPTION "osu"
 
 /* Before MPI_Init only the launcher's environment says which rank this is; without any it is a singleton. */
 static bool is_first_rank(void) {
@@ -66,10 +67,12 @@ static void print_help(const struct app *app) {
             printf("%.15g to %.15g", option->minimum, option->maximum);
         printf(")\n");
     }
-    printf("  --" SPOIL_OPTION
-           "\n        damage the data before the check, which must then fail (exit code 3)\n"
-           "  --help\n\nA dash inside a name may stand for its underscore. Defaults: %s\n",
-           defaults.at);
+    printf(
+        "  --" SPOIL_OPTION "\n        damage the data before the check, which must then fail (exit code 3)\n"
+        "%s  --help\n\nA dash inside a name may stand for its underscore. Defaults: %s\n",
+        app->print_osu ? "  --" OSU_OPTION "\n        print a table as the OSU Micro-Benchmarks do, no JSON\n"
+                       : "",
+        defaults.at);
     free(defaults.at);
 }
 
@@ -160,8 +163,8 @@ _Noreturn static void refuse_unknown(const struct app *app, const char *argument
     struct text known = {0};
     for (int i = 0; i < app->option_count; i++)
         text_add(&known, "--%s, ", app->options[i].name);
-    refuse(app, "unknown option '%s'; known: %s--" SPOIL_OPTION ", --help", argument,
-           known.at ? known.at : "");
+    refuse(app, "unknown option '%s'; known: %s%s--" SPOIL_OPTION ", --help", argument,
+           known.at ? known.at : "", app->print_osu ? "--" OSU_OPTION ", " : "");
 }
 
 static const struct option *find_option(const struct app *app, const char *argument, size_t length) {
@@ -171,8 +174,12 @@ static const struct option *find_option(const struct app *app, const char *argum
     refuse_unknown(app, argument);
 }
 
-bool options_parse(const struct app *app, int argc, char **argv) {
-    bool spoil = false;
+static bool is_switch(const char *argument, const char *name) {
+    return strncmp(argument, "--", 2) == 0 && is_named(argument + 2, strlen(argument + 2), name);
+}
+
+struct demand options_parse(const struct app *app, int argc, char **argv) {
+    struct demand demand = {0};
     for (int i = 1; i < argc; i++) {
         size_t length = strcspn(argv[i], "=");
         if (strcmp(argv[i], "--help") == 0) {
@@ -180,8 +187,12 @@ bool options_parse(const struct app *app, int argc, char **argv) {
                 print_help(app);
             exit(EXIT_SUCCESS);
         }
-        if (strncmp(argv[i], "--", 2) == 0 && is_named(argv[i] + 2, strlen(argv[i] + 2), SPOIL_OPTION)) {
-            spoil = true;
+        if (is_switch(argv[i], SPOIL_OPTION)) {
+            demand.spoil = true;
+            continue;
+        }
+        if (app->print_osu && is_switch(argv[i], OSU_OPTION)) {
+            demand.osu = true;
             continue;
         }
         const struct option *option = find_option(app, argv[i], length);
@@ -193,5 +204,5 @@ bool options_parse(const struct app *app, int argc, char **argv) {
             refuse(app, "--%s: needs a value, as in --%s %s", option->name, option->name,
                    placeholder(option));
     }
-    return spoil;
+    return demand;
 }
