@@ -4,8 +4,8 @@ import pytest
 from appbench import Bench
 
 FEW = ["--iterations=20", "--warmup=2", "--large_iterations=3", "--large_warmup=1"]
-COLLECTIVES = ["alltoallv"]
-TABLES = {"alltoallv": "Avg Latency(us)"}
+COLLECTIVES = ["alltoall", "alltoallv"]
+TABLES = {"alltoall": "Avg Latency(us)", "alltoallv": "Avg Latency(us)"}
 
 
 @pytest.mark.parametrize("message_bytes", [1, 8, 100_000])
