@@ -7,6 +7,7 @@ from appbench import APP_NAMES, FLAGS, Bench
 
 FEW = ["--iterations=20", "--warmup=2", "--large_iterations=3", "--large_warmup=1"]
 SMALL = {
+    "bibw": ["--last_message_bytes", "16384", *FEW],
     "alltoall": ["--last_message_bytes", "16384", *FEW],
     "alltoallv": ["--last_message_bytes", "16384", *FEW],
     "contention": ["--last_message_bytes", "65536", "--repeats", "3"],
@@ -18,6 +19,7 @@ SMALL = {
 }
 # The first is the smallest that the app takes.
 PROCESSES = {
+    "bibw": [2],
     "alltoall": [1, 3, 4],
     "alltoallv": [1, 3, 4],
     "contention": [2, 4],

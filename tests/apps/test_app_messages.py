@@ -5,7 +5,7 @@ from appbench import Bench
 
 FEW = ["--iterations=20", "--warmup=2", "--large_iterations=3", "--large_warmup=1"]
 COLLECTIVES = ["alltoall", "alltoallv"]
-TABLES = {"alltoall": "Avg Latency(us)", "alltoallv": "Avg Latency(us)"}
+TABLES = {"alltoall": "Avg Latency(us)", "alltoallv": "Avg Latency(us)", "bibw": "Bandwidth (MB/s)"}
 
 
 @pytest.mark.parametrize("message_bytes", [1, 8, 100_000])
@@ -85,3 +85,13 @@ def test_osu_is_unknown_where_osu_has_no_such_program(bench: Bench) -> None:
     done = bench.single("dac", "--osu")
     assert done.code == 2
     assert done.stderr.startswith("dac: error: unknown option '--osu'; known: ")
+
+
+def test_bibw_gives_a_bandwidth_for_each_size_that_its_own_time_allows(bench: Bench) -> None:
+    report = bench.run("bibw", "--last_message_bytes=32768", *FEW, "--window=8", processes=2).report
+    metrics = report["metrics"]
+    assert list(metrics) == ["bandwidth_MB_per_s", *(f"bandwidth_{1 << n}B_MB_per_s" for n in range(16))]
+    assert metrics["bandwidth_MB_per_s"] == metrics["bandwidth_32768B_MB_per_s"]
+    megabytes = [2 * 8 * (1 << n) * (20 if n <= 13 else 3) / 1e6 for n in range(16)]
+    seconds = [mb / metrics[f"bandwidth_{1 << n}B_MB_per_s"] for n, mb in enumerate(megabytes)]
+    assert 0 < sum(seconds) < report["app_s"]
