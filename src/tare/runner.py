@@ -31,6 +31,7 @@ from tare.records import (
     find_missing,
     make_stamp,
     plan_digests,
+    read_lease,
     release_lease,
     try_lease,
     write_atomically,
@@ -95,12 +96,15 @@ def leased(job: Job) -> Iterator[None]:
     """Hold the block's lease; wait for another job that still measures it."""
     directory = job.store.directory(job.block.setting.id)
     mine = job.allocation.holder()
-    told = False
+    told, before = False, read_lease(directory)
     while (holder := try_lease(directory, mine, is_alive)) is not None:
         if not told:
             say(f"{job.block.setting.id}: {holder.session} on {holder.host} is measuring this block; waiting for its end")
             told = True
         time.sleep(LEASE_POLL_S)
+        before = read_lease(directory)
+    if before is not None:  # killed: it could not remove its directory, in which keys are
+        shutil.rmtree(job.store.root / "work" / before.session, ignore_errors=True)
     try:
         yield
     finally:

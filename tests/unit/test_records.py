@@ -539,6 +539,19 @@ def test_a_job_waits_for_the_holder_to_end_says_so_once_and_gives_the_lease_back
     assert told == [f"{job.block.setting.id}: local1 on {socket.gethostname()} is measuring this block; waiting for its end"]
 
 
+def test_what_a_killed_job_could_not_remove_goes_with_its_lease_and_nobody_elses_does(tmp_path: Path) -> None:
+    job = Job({"study": study(), "site": embedded()}, block(), Store(tmp_path), Allocation(None, (socket.gethostname(),)))
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    killed = Holder("local1p7", None, socket.gethostname(), ended.pid)
+    try_lease(job.store.directory(job.block.setting.id), killed, is_alive)
+    for session in ("local1p7", "slurm99"):
+        (tmp_path / "work" / session).mkdir(parents=True)
+        (tmp_path / "work" / session / "key").write_text("secret")
+    with runner.leased(job):
+        assert [path.name for path in (tmp_path / "work").iterdir()] == ["slurm99"]
+
+
 def test_a_job_that_fails_gives_the_lease_back(tmp_path: Path) -> None:
     job = Job({"study": study(), "site": embedded()}, block(), Store(tmp_path), Allocation(None, (socket.gethostname(),)))
     with pytest.raises(KeyError), runner.leased(job):
