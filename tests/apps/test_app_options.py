@@ -26,12 +26,12 @@ MISTAKES = [
     (
         "dac",
         ["--rectangle", "5"],
-        "unknown option '--rectangle'; known: --rectangles, --inject_wrong_answer, --help",
+        "unknown option '--rectangle'; known: --work, --rectangles, --keys, --inject_wrong_answer, --help",
     ),
     (
         "dac",
         ["rectangles", "5"],
-        "unknown option 'rectangles'; known: --rectangles, --inject_wrong_answer, --help",
+        "unknown option 'rectangles'; known: --work, --rectangles, --keys, --inject_wrong_answer, --help",
     ),
     ("spmd", ["--grid", "200x400"], "--grid: '200x400' needs three sizes, as in 200x400x600"),
     ("spmd", ["--grid", "2x4x6x8"], "--grid: '2x4x6x8' needs three sizes, as in 200x400x600"),
