@@ -22,6 +22,7 @@ CAPABILITIES = (
 )
 LABEL = "tare.checkout"
 SPEC_LABEL = "tare.spec"
+NODES_LABEL = "tare.nodes"  # how many compute nodes the cluster has, on each container: some may be lost
 CONFIG_VOLUME = "tare-config"
 HOME_VOLUME = "tare-home"
 
@@ -30,8 +31,8 @@ def network_name(link: Link) -> str:
     return f"tare-{link.name}"
 
 
-def state_volume(node: Node) -> str:
-    return f"{node.container}-state"
+def state_volume(container: str) -> str:
+    return f"{container}-state"
 
 
 def state_folder(node: Node) -> str:
@@ -62,7 +63,7 @@ def node_create(node: Node, links: tuple[Link, ...], image: str, checkout: str, 
         *("--volume", f"{checkout}:/tare"),
         *("--volume", f"{CONFIG_VOLUME}:/etc/tare"),
         *("--volume", f"{HOME_VOLUME}:/home"),
-        *("--volume", f"{state_volume(node)}:{state_folder(node)}"),
+        *("--volume", f"{state_volume(node.container)}:{state_folder(node)}"),
     ]
     return [
         *("docker", "create", "--name", node.container, "--hostname", node.name),
@@ -78,9 +79,9 @@ def node_create(node: Node, links: tuple[Link, ...], image: str, checkout: str, 
     ]
 
 
-def with_spec(create: list[str], spec: str) -> list[str]:
-    """The same command, with the digest of everything it depends on as a label."""
-    return [*create[:2], "--label", f"{SPEC_LABEL}={spec}", *create[2:]]
+def labelled(create: list[str], spec: str, nodes: int) -> list[str]:
+    """The same command, with the digest of everything it depends on, and the size of the cluster, as labels."""
+    return [*create[:2], "--label", f"{SPEC_LABEL}={spec}", "--label", f"{NODES_LABEL}={nodes}", *create[2:]]
 
 
 def network_connect(node: Node, link: Link, address: str) -> list[str]:

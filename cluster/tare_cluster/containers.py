@@ -17,7 +17,8 @@ from .shell import lines, parallel, run, say, succeeds
 
 LOGIN = "tare-login"
 _LABEL = '{{.Label "%s"}}'
-_FORMAT = "\t".join(("{{.Names}}", "{{.State}}", _LABEL % argv.LABEL, _LABEL % argv.SPEC_LABEL, "{{.Networks}}"))
+_LABELS = [_LABEL % name for name in (argv.LABEL, argv.SPEC_LABEL, argv.NODES_LABEL)]
+_FORMAT = "\t".join(["{{.Names}}", "{{.State}}", *_LABELS, "{{.Networks}}"])
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Found:
     state: str  # created, running, exited, …
     checkout: str
     spec: str
+    nodes: int  # of the cluster it was made for
     networks: frozenset[str]
 
 
@@ -37,8 +39,8 @@ def present() -> list[Found]:
 
 
 def parse_row(row: str) -> Found:
-    name, state, checkout, spec, networks = row.split("\t")
-    return Found(name, state, checkout, spec, frozenset(networks.split(",")))
+    name, state, checkout, spec, nodes, networks = row.split("\t")
+    return Found(name, state, checkout, spec, int(nodes or 0), frozenset(networks.split(",")))
 
 
 def ensure(plan: Plan) -> bool:
@@ -48,8 +50,7 @@ def ensure(plan: Plan) -> bool:
     stale = sorted(it.name for it in found if new_links or not is_as_planned(plan, it))
     if stale:
         refuse_while_jobs_run(stale, found)
-        say(f"to be made anew or removed: {', '.join(stale)}")
-        run(["docker", "rm", "--force", *stale])
+        remove(stale, plan)
     for link in new_links:
         make_network(link, plan)
     kept = {it.name for it in found} - set(stale)
@@ -64,6 +65,17 @@ def is_as_planned(plan: Plan, found: Found) -> bool:
     """A container that was made but never started comes from an `up` that was cut short: its files may be missing."""
     networks = frozenset(argv.network_name(link) for link in plan.site.links)
     return plan.specs.get(found.name) == found.spec and found.networks == networks and found.state != "created"
+
+
+def remove(names: list[str], plan: Plan) -> None:
+    """What a node keeps beyond its container goes only when the node is no longer planned."""
+    say(f"to be made anew or removed: {', '.join(names)}")
+    if LOGIN in names:
+        succeeds(argv.node_exec(LOGIN, ["tare-node", "retire"]))
+    run(["docker", "rm", "--force", *names])
+    gone = [argv.state_volume(name) for name in names if name not in plan.specs]
+    if gone:
+        run(["docker", "volume", "rm", "--force", *gone])
 
 
 def refuse_while_jobs_run(stale: list[str], found: list[Found]) -> None:
@@ -90,7 +102,7 @@ def make_network(link: Link, plan: Plan) -> None:
 
 
 def make_containers(plan: Plan, nodes: list[Node]) -> None:
-    volumes = [argv.CONFIG_VOLUME, argv.HOME_VOLUME, *(argv.state_volume(node) for node in nodes)]
+    volumes = [argv.CONFIG_VOLUME, argv.HOME_VOLUME, *(argv.state_volume(node.container) for node in nodes)]
     parallel(lambda name: run(argv.volume_create(name, str(plan.checkout.root))), volumes)
     parallel(lambda node: make_container(plan, node), nodes)
     if plan.layout.login in nodes:

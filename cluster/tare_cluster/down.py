@@ -19,14 +19,13 @@ def down(checkout: Checkout) -> None:
     apparmor.remove_profile()
     checkout.forget("site.yaml")
     engine.stop(checkout)
-    say("the cluster is down; its images stay as a cache (make clean removes them)")
+    say("the cluster is down")
 
 
 def remove_cluster() -> None:
     containers = lines(["docker", "ps", "--all", "--quiet", *FILTER])
     if containers:
         say(f"removing {len(containers)} nodes")
-        # --time 0: nothing in a node outlives it, so nothing needs to end in order.
         run(["docker", "rm", "--force", "--volumes", *containers])
     volumes = lines(["docker", "volume", "ls", "--quiet", *FILTER])
     if volumes:

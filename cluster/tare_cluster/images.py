@@ -139,10 +139,13 @@ def push(image: Image, login: str, registry: str) -> bool:
 
 
 def remove_all() -> None:
-    """`make clean`: everything this project built or pulled."""
-    ours = lines(["docker", "image", "ls", "--quiet", "--filter", f"reference={REPOSITORY}/*"])
-    labels = (INPUTS_LABEL, STAGE_LABEL)
-    labelled = [i for name in labels for i in lines(["docker", "image", "ls", "--quiet", "--filter", f"label={name}"])]
-    for image in dict.fromkeys([*ours, *labelled]):
-        succeeds(["docker", "image", "rm", "--force", image])
+    """`make clean`: everything this project built or pulled. An image goes only after those that build on it."""
+    while True in [succeeds(["docker", "image", "rm", "--force", image]) for image in our_images()]:
+        pass
     succeeds(["docker", "image", "rm", PULLED_BASE])
+
+
+def our_images() -> list[str]:
+    filters = (f"reference={REPOSITORY}/*", f"label={INPUTS_LABEL}", f"label={STAGE_LABEL}")
+    found = [image for one in filters for image in lines(["docker", "image", "ls", "--quiet", "--filter", one])]
+    return list(dict.fromkeys(found))

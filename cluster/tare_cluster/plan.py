@@ -37,7 +37,7 @@ def make_plan(checkout: Checkout, nodes: int | None, site_file: Path) -> Plan:
     for node in layout.nodes:
         create = argv.node_create(node, site.links, image, str(checkout.root), profile)
         specs[node.container] = digest([create, node.addresses, images.inspect(image, "{{.Id}}"), files])
-        creates[node.container] = argv.with_spec(create, specs[node.container])
+        creates[node.container] = argv.labelled(create, specs[node.container], len(layout.compute))
     return Plan(checkout, site, layout, files, specs, creates)
 
 

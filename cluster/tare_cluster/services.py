@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from ipaddress import IPv4Network
 
 from . import argv, images
@@ -17,9 +18,9 @@ IN_SERVICE = ("idle", "allocated", "mixed", "completing")
 
 def ensure(plan: Plan) -> bool:
     """Says whether anything had to be done."""
-    steps = (ensure_nodes, ensure_swarm, ensure_overlay, ensure_registry, ensure_slurm)
-    done = [step(plan) for step in steps]
-    return any(done)
+    did = ensure_nodes(plan)
+    # Independent of each other, and each mostly waits.
+    return any(parallel(lambda step: step(plan), (ensure_docker_networks, ensure_registry, ensure_slurm))) or did
 
 
 def in_node(node: Node, command: list[str]) -> str:
@@ -39,6 +40,11 @@ def ensure_node(node: Node) -> bool:
     if did:
         say(f"{node.name}: {', '.join(did)}")
     return bool(did)
+
+
+def ensure_docker_networks(plan: Plan) -> bool:
+    joined = ensure_swarm(plan)
+    return ensure_overlay(plan) or joined
 
 
 # --- the swarm: the first compute node manages, the others are members of that very swarm
@@ -63,13 +69,14 @@ def ensure_swarm(plan: Plan) -> bool:
 
 
 def membership(node: Node) -> tuple[str, str]:
-    """A node's state in a swarm and its number there, once an engine that has just started has found them out."""
-
-    def ask() -> tuple[str, str] | None:
+    """A node's state in a swarm and its number there. An engine that has just started needs a moment to know; one that the
+    swarm has forgotten asks forever, and stays 'pending'."""
+    end = time.monotonic() + SETTLED_SECONDS
+    while True:
         state, *number = in_node(node, ["docker", "info", "--format", "{{.Swarm.LocalNodeState}} {{.Swarm.NodeID}}"]).split()
-        return None if state == "pending" else (state, "".join(number))
-
-    return wait_for(f"{node.name}'s swarm state", SETTLED_SECONDS, ask, "see make status")
+        if state != "pending" or time.monotonic() > end:
+            return state, "".join(number)
+        time.sleep(0.1)
 
 
 def swarm_members(manager: Node) -> set[str]:

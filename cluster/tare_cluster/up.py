@@ -31,7 +31,8 @@ def summary(layout: Layout, changed: bool) -> str:
 
 
 def compute_nodes() -> int | None:
-    return sum(found.name.startswith("tare-node") for found in containers.present()) or None
+    """As many as the cluster was made with, also when some are lost."""
+    return max((found.nodes for found in containers.present()), default=0) or None
 
 
 def refuse_another_checkout(checkout: Checkout) -> None:

@@ -148,6 +148,13 @@ def test_a_killed_login_node_keeps_its_home_and_its_image_registry() -> None:
     assert "into the cluster's registry" not in said
     assert on("node01", "cat", "/home/tare/.ssh/id_ed25519.pub") == key
     assert on("node01", "ssh", "node02", "hostname").strip() == "node02"
+    wait_for_empty_queue()
+    assert job_on_all_nodes() == compute_nodes()
+
+
+def wait_for_empty_queue() -> None:
+    """Not at once: a cancelled job is completing for a moment, and of a killed slurmctld's jobs some may have ended unseen."""
+    on("login", "timeout", "120", "bash", "-c", 'until [ -z "$(squeue --noheader)" ]; do sleep 0.5; done')
 
 
 def test_lost_networks_are_made_again() -> None:
@@ -181,7 +188,7 @@ def test_a_change_that_would_kill_jobs_is_refused() -> None:
 
 def test_another_number_of_nodes_and_a_shaped_link(tmp_path: Path) -> None:
     """One re-creation for both, and back."""
-    on("login", "bash", "-c", 'until [ -z "$(squeue --noheader)" ]; do sleep 0.2; done')
+    wait_for_empty_queue()
     plain = (ROOT / "config/sites/embedded.yaml").read_text()
     shaped = tmp_path / "shaped.yaml"
     shaped.write_text(plain.replace("link: null", "link: 200mbit", 1))
@@ -228,7 +235,7 @@ def test_down_leaves_nothing_behind() -> None:
     if started_by_tare:
         assert not {"dockerd", "containerd", "containerd-shim"} & set(programs())
         assert "docker0" not in output("ip", "link")
-        assert "overlay" not in Path("/proc/mounts").read_text()
+        assert [line for line in Path("/proc/mounts").read_text().splitlines() if "/docker/" in line] == []
     else:
         for kind in ("container", "network", "volume"):
             everything = ["--all"] if kind == "container" else []
@@ -236,4 +243,6 @@ def test_down_leaves_nothing_behind() -> None:
 
 
 def programs() -> list[str]:
-    return [(path / "comm").read_text().strip() for path in Path("/proc").glob("[0-9]*") if (path / "comm").is_file()]
+    """Names of the processes that have not ended; one that nobody has asked for its exit code yet (Z) has."""
+    rows = [line.split(None, 1) for line in output("ps", "-e", "-o", "stat=,comm=").splitlines()]
+    return [name for state, name in rows if not state.startswith("Z")]

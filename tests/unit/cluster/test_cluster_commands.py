@@ -154,8 +154,8 @@ def test_nodes_that_cannot_take_jobs_are_named_with_their_state() -> None:
 
 
 def test_docker_lists_a_container_as_one_row() -> None:
-    found = containers.parse_row("tare-login\texited\t/checkout\tabc\ttare-fast,tare-ethernet")
-    assert found == containers.Found("tare-login", "exited", "/checkout", "abc", frozenset({"tare-ethernet", "tare-fast"}))
+    found = containers.parse_row("tare-login\texited\t/checkout\tabc\t2\ttare-fast,tare-ethernet")
+    assert found == containers.Found("tare-login", "exited", "/checkout", "abc", 2, frozenset({"tare-ethernet", "tare-fast"}))
 
 
 def test_job_numbers_grow_from_cluster_to_cluster_and_stay_below_slurms_limit() -> None:
