@@ -1,14 +1,13 @@
 """What real snakemake plans: job counts, targets, refusals, lint, other sites. Nothing is run here but dry runs."""
 
 import shlex
-from pathlib import Path
 from typing import Any
 
 import pytest
 from checkouts import Checkout, Done, counts, resources
 from snakemake_executor_plugin_slurm.submit_string import get_submit_command
 
-from tare.yamlio import ROOT
+from tare.yamlio import ROOT, read_yaml
 
 DATA = ROOT / "tests" / "data"
 CELL = "results/default/cells/dac/gcc14/O3_native/n2r1/docker-overlay.json"
@@ -157,7 +156,7 @@ def submitted(found: dict[str, str]) -> str:
 
 
 def test_another_sites_jobs_are_submitted_as_written_down(checkout: Checkout) -> None:
-    Path(checkout.root / "config" / "sites" / "other.yaml").write_text((DATA / "sites" / "other.yaml").read_text())
+    checkout.write_site(**read_yaml(DATA / "sites" / "other.yaml"))
     study = checkout.write_study(
         name="elsewhere",
         site="other",

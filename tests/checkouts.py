@@ -67,6 +67,10 @@ class Checkout:
         path.write_text(json.dumps(study))
         return str(path)
 
+    def write_site(self, **site: Any) -> None:
+        """Write a site file; JSON is YAML."""
+        (self.root / "config" / "sites" / f"{site['name']}.yaml").write_text(json.dumps(site))
+
     def state(self) -> dict[str, tuple[int, int]]:
         """Every file outside Snakemake's own folder, with size and time of its last change."""
         files = (path for path in self.root.rglob("*") if ".snakemake" not in path.parts and "__pycache__" not in path.parts)
