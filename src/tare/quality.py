@@ -9,9 +9,10 @@ from scipy.special import stdtr
 
 from tare.measurements import BASELINE, Study, measured, rows_of
 from tare.methods import beyond_whiskers
-from tare.stats import Floats, Sample, compare, metric_values, samples, settings_of
+from tare.stats import Floats, Measure, Sample, compare, metric_values, samples, settings_of
 from tare.verdicts import holm
 
+WALL: Measure = ("wall_s", None)
 MAD_LIMIT = 3.5
 MAD_SCALE = 0.6744897501960817  # the 75th percentile of a standard normal: makes the MAD of normal data their deviation
 
@@ -46,11 +47,11 @@ OUTLIER_COLUMNS = [
 
 def outliers(measurements: pd.DataFrame, study: Study) -> pd.DataFrame:
     """Return each cell's flagged repeats of wall_s, and its overhead with all repeats and without the flagged ones."""
-    blocks = samples(metric_values(measurements))
+    blocks = samples(metric_values(measurements, study))
     confidence, delta = settings_of(study)
     lines: list[dict[str, Any]] = []
     for cell in study["cells"]:
-        arms = blocks.get(cell["block"], {}).get("wall_s", {})
+        arms = blocks.get(cell["block"], {}).get(WALL, {})
         if cell["backend"] not in arms:
             continue
         sample = arms[cell["backend"]]
@@ -62,8 +63,8 @@ def outliers(measurements: pd.DataFrame, study: Study) -> pd.DataFrame:
         }
         if cell["backend"] != BASELINE and BASELINE in arms:
             native = arms[BASELINE]
-            every = compare("wall_s", sample, native, confidence, delta)
-            fewer = compare("wall_s", kept(sample), kept(native), confidence, delta)
+            every = compare(WALL, sample, native, confidence, delta)
+            fewer = compare(WALL, kept(sample), kept(native), confidence, delta)
             line |= {"ratio": every.ratio, "low": every.low, "high": every.high}
             line |= {"ratio_without": fewer.ratio, "low_without": fewer.low, "high_without": fewer.high}
         lines.append(line)

@@ -1,24 +1,30 @@
 """``report.html``: one file that opens from disk, with the answer first and everything it rests on behind it."""
 
 import base64
+import math
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jinja2
 import pandas as pd
 
-from tare import analysis, answers, facts, figures
+from tare import analysis, answers, facts, figures, quality
+from tare.audit import MATCH, audit
 from tare.measurements import BASELINE, NOISE_FLOOR, Study, measured, read_pair, rows_of
+from tare.methods import DEFAULT, METHODS, method_of
 from tare.rounding import ABSENT, MINUS, duration, half_up, number, overhead_percent, significant
 from tare.stats import settings_of
 from tare.verdicts import judged, rank_test_needs
 from tare.yamlio import ROOT
 
 TEMPLATES = ROOT / "workflow" / "report"
-SETTING = ("app", "toolchain", "flags", "nodes", "ranks")
+SETTING = ("app", "userland", "toolchain", "flags", "nodes", "ranks")
+FIRST_FIGURE = "overhead_heatmap"
 FEW_REPEATS = 5
+WIDE_FLOOR = 5.0  # percent: as much as most overheads that containers are measured for
 
 
 def environment() -> jinja2.Environment:
@@ -32,58 +38,124 @@ def environment() -> jinja2.Environment:
     )
     engine.filters |= {
         "overhead": overhead_percent,
-        "duration": lambda seconds: duration(seconds).replace("-", MINUS),
-        "significant": lambda value: significant(value).replace("-", MINUS),
+        "duration": signed(duration),
+        "in_unit": in_unit,
         "interval": answers.interval,
         "argv": shlex.join,
-        "half_up": half_up,
+        "half_up": signed(half_up),
         "known": known,
     }
     return engine
 
 
+def signed(form: Callable[..., str]) -> Callable[..., str]:
+    """Return a formatter that writes a true minus sign."""
+    return lambda *values: form(*values).replace("-", MINUS)
+
+
 def known(value: Any) -> Any:
     """Return a value for the page, absent ones as a dash."""
-    return ABSENT if value is None or value != value else value  # noqa: PLR0124 - only NaN differs from itself
+    return ABSENT if number_is_absent(value) else value
+
+
+def number_is_absent(value: Any) -> bool:
+    """Tell None and NaN from values."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def in_unit(value: Any, unit: str) -> str:
+    """Return a metric's value: seconds with a suitable unit, others with their own."""
+    return signed(duration)(value) if unit == "s" else f"{signed(significant)(value)} {unit}"
 
 
 def render(measurements: pd.DataFrame, study: Study) -> str:
     """Return the report as one HTML text."""
     table = judged(measurements, study)
-    confidence, delta = settings_of(study)
-    counted = rows_of(table[table["counted"].astype(bool)])
+    pictures, left_out = drawn(measurements, study)
+    words = answer(table, study) | measured_how(measurements, study, table) | trust(measurements, study)
     return (
         environment()
         .get_template("report.html.j2")
         .render(
             study=study,
-            config=study["study"],
-            site=study["site"],
+            config={"title": None, "citation": None, "method": METHODS[DEFAULT].name, **study["study"]},
+            site={"simulated": False, **study["site"]},
             css=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
-            confidence=confidence,
-            margin=answers.margin(delta),
-            answers=answers.sentences(table, delta),
-            warnings=warnings(table, study),
-            accounts=facts.accounts(study),
-            sum_rule=facts.SUM,
-            backends=[name for name in figures.backends_of(study) if name != BASELINE],
-            matrix=matrix(table, delta),
-            varying=varying(study),
-            probes=probes(table, study, delta),
-            side_by_side=side_by_side(table),
-            startups=startups(study),
-            figures=drawn(measurements, study),
-            commands=commands(study),
-            settings=settings(study),
-            span=span(measurements),
-            hosts=hosts(measurements),
-            skipped=facts.skipped(study),
-            failures=facts.failures(measurements),
-            rank_needs=rank_test_needs(sum(row["metric"] == "wall_s" for row in counted)),
-            methods=sorted(set(table["method"].dropna())),
+            js=(TEMPLATES / "report.js").read_text(encoding="utf-8"),
             absent=ABSENT,
+            heatmap=next((picture for picture in pictures if picture["name"] == FIRST_FIGURE), None),
+            figures=[picture for picture in pictures if picture["name"] != FIRST_FIGURE],
+            left_out=left_out,
+            audit=audited(measurements, study),
+            **words,
         )
     )
+
+
+def answer(table: pd.DataFrame, study: Study) -> dict[str, Any]:
+    """Return what the first part of the page says: sentences, warnings, accounts, and each program's overheads."""
+    confidence, delta = settings_of(study)
+    return {
+        "answers": answers.sentences(table, delta),
+        "warnings": warnings(table, study),
+        "accounts": facts.accounts(study),
+        "sum_rule": facts.SUM,
+        "confidence": confidence,
+        "margin": answers.margin(delta),
+        "paired": "import" not in study,
+        "crowded": any(cell["oversubscribed"] for cell in study["cells"]),
+        "backends": [name for name in figures.backends_of(study) if name != BASELINE],
+        "varying": varying(study),
+        "matrix": matrix(table, delta),
+        "probes": probes(table, study, delta),
+        "side_by_side": side_by_side(table),
+        "startups": startups(study),
+    }
+
+
+def measured_how(measurements: pd.DataFrame, study: Study, table: pd.DataFrame) -> dict[str, Any]:
+    """Return what the page says of how and where it was measured."""
+    counted = table[table["counted"].astype(bool)]
+    return {
+        "has_records": "import" not in study and not study["site"].get("simulated", False),
+        "span": span(measurements),
+        "hosts": hosts(measurements),
+        "settings": settings(study),
+        "commands": commands(study),
+        "skipped": facts.skipped(study),
+        "failures": facts.failures(measurements),
+        "rank_needs": rank_test_needs(int((counted["metric"] == "wall_s").sum())),
+        "methods": sorted(set(table["method"].dropna())),
+        "method": method_of(study),
+        "again": again(study),
+    }
+
+
+def again(study: Study) -> str | None:
+    """Return the command that repeats the study, where its file is known."""
+    where = study["study"].get("where")
+    if where is None or str(where).startswith("-"):
+        return None
+    return "make replay" if "import" in study else f"snakemake --profile slurm --config study={where}"
+
+
+def trust(measurements: pd.DataFrame, study: Study) -> dict[str, Any]:
+    """Return outliers (cells that have any, with and without them) and drift."""
+    flagged = [row for row in rows_of(quality.outliers(measurements, study)) if row["flagged"] and row["backend"] != BASELINE]
+    for row in flagged:
+        row["without"] = {"low": row["low_without"], "high": row["high_without"]}
+        row["oversubscribed"] = False
+    drift = rows_of(quality.drift(measurements, study))
+    return {"outliers": flagged, "drift": drift, "drifting": [row for row in drift if row["verdict"] == "drift"]}
+
+
+def audited(measurements: pd.DataFrame, study: Study) -> dict[str, Any] | None:
+    """Return the audit of a published study's printed tables, or None where there are none."""
+    table = audit(measurements, study)
+    if table.empty:
+        return None
+    others = rows_of(table[table["status"] != MATCH])
+    return {"total": len(table), "matched": len(table) - len(others), "others": others}
 
 
 def warnings(table: pd.DataFrame, study: Study) -> list[str]:
@@ -103,35 +175,47 @@ def warnings(table: pd.DataFrame, study: Study) -> list[str]:
         )
     short = [cell for cell in cells if 0 < cell["measured"] < FEW_REPEATS]
     if short:
-        found.append(
-            f"{answers.plural(len(short), 'cell')} have fewer than {FEW_REPEATS} measured repeats; their intervals are wide."
-        )
-    if not (table["backend"] == NOISE_FLOOR).any():
-        found.append(
-            "No second native arm was run (noise_floor: false), so there is no noise floor to hold the overheads against."
-        )
-    return found
+        found.append(f"{answers.plural(len(short), 'cell')} with fewer than {FEW_REPEATS} measured repeats; intervals are wide.")
+    return found + floor_warnings(table, study)
 
 
-def matrix(table: pd.DataFrame, delta: float) -> list[dict[str, Any]]:
-    """Return the answer's rows: one per setting, with a judged cell per backend for wall_s."""
+def floor_warnings(table: pd.DataFrame, study: Study) -> list[str]:
+    """Warn where there is no noise floor, or one so wide that small overheads cannot be seen above it."""
+    floor = table[(table["backend"] == NOISE_FLOOR) & (table["metric"] == "wall_s") & table["high"].notna()]
+    if floor.empty:
+        if "import" in study:
+            return []
+        return ["No second native arm was measured, so there is no noise floor to hold the overheads against."]
+    width = float(((floor["high"] / floor["low"]) ** 0.5 - 1).median() * 100)
+    if width <= WIDE_FLOOR:
+        return []
     return [
-        {
-            **{key: group[key].iloc[0] for key in (*SETTING, "block", "oversubscribed")},
-            "native": number(group["median_native"].max()),
-            "floor": next((row for row in rows_of(group) if row["backend"] == NOISE_FLOOR), None),
-            "cells": {row["backend"]: row | {"words": answers.in_words(row, delta)} for row in rows_of(group)},
-        }
-        for _, group in table[(table["metric"] == "wall_s") & table["block"].isin(counted_blocks(table))].groupby(
-            "block", sort=False
-        )
+        f"The noise floor is wide: two native arms of the same block are told apart only beyond ±{half_up(width, 0)} % (median"
+        " over blocks). Something else used the machine, or the runs are too short; measure again on a quiet machine."
     ]
+
+
+def matrix(table: pd.DataFrame, delta: float) -> list[tuple[str, list[dict[str, Any]]]]:
+    """Return each program's rows: one per setting, with a judged cell per backend for wall_s."""
+    programs: dict[str, list[dict[str, Any]]] = {}
+    wall = table[(table["metric"] == "wall_s") & table["block"].isin(counted_blocks(table))]
+    for _, group in wall.groupby("block", sort=False):
+        rows = rows_of(group)
+        programs.setdefault(rows[0]["app"], []).append(
+            {
+                **{key: rows[0][key] for key in (*SETTING, "block", "oversubscribed")},
+                "native": number(group["median_native"].max()),
+                "floor": next((row for row in rows if row["backend"] == NOISE_FLOOR), None),
+                "cells": {row["backend"]: row | {"words": answers.in_words(row, delta)} for row in rows},
+            }
+        )
+    return list(programs.items())
 
 
 def varying(study: Study) -> list[str]:
     """Return which of toolchain, flags and nodes differ between the study's settings; the others need no column."""
     cells = [cell for cell in study["cells"] if cell["counted"]]
-    return [key for key in ("toolchain", "flags", "nodes") if len({cell[key] for cell in cells}) > 1]
+    return [key for key in ("userland", "toolchain", "flags", "nodes") if len({cell.get(key) for cell in cells}) > 1]
 
 
 def counted_blocks(table: pd.DataFrame) -> set[str]:
@@ -140,16 +224,16 @@ def counted_blocks(table: pd.DataFrame) -> set[str]:
 
 
 def probes(table: pd.DataFrame, study: Study, delta: float) -> list[dict[str, Any]]:
-    """Return what ran beside the apps (pingpong's latency): one entry per block and own metric."""
+    """Return what ran beside the apps (pingpong's latency): one entry per block and own metric without message sizes."""
     beside = {cell["block"] for cell in study["cells"] if not cell["counted"]} - counted_blocks(table)
-    own = table[table["block"].isin(beside) & ~table["metric"].isin(("wall_s", "app_s"))]
+    own = table[table["block"].isin(beside) & ~table["metric"].isin(("wall_s", "app_s")) & table["size"].isna()]
     return [
         {
             "app": group["app"].iloc[0],
             "metric": metric,
             "unit": group["unit"].iloc[0],
-            "nodes": group["nodes"].iloc[0],
             "native": number(group["median_native"].max()),
+            "n_native": int(group["n_native"].max()),
             "rows": [row | {"words": answers.in_words(row, delta)} for row in rows_of(group)],
         }
         for (_, metric), group in own.groupby(["block", "metric"], sort=False)
@@ -157,8 +241,10 @@ def probes(table: pd.DataFrame, study: Study, delta: float) -> list[dict[str, An
 
 
 def side_by_side(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return wall_s and app_s of each counted cell beside each other."""
+    """Return wall_s and app_s of each counted cell beside each other; nothing where no program told its own time."""
     both = table[table["counted"].astype(bool)]
+    if not (both.loc[both["metric"] == "app_s", "n"] > 0).any():
+        return []
     return [
         {"setting": rows[0], "backend": backend, "wall": first(rows, "wall_s"), "app": first(rows, "app_s")}
         for (_, backend), group in both.groupby(["block", "backend"], sort=False)
@@ -190,14 +276,17 @@ def middle(values: list[Any]) -> float | None:
     return number(pd.Series([value for value in values if value is not None], dtype="float64").median())
 
 
-def drawn(measurements: pd.DataFrame, study: Study) -> list[dict[str, str]]:
-    """Return every figure as a data URI; as images of their own, their SVG ids cannot clash."""
-    pictures = []
+def drawn(measurements: pd.DataFrame, study: Study) -> tuple[list[dict[str, str]], list[str]]:
+    """Return every figure as a data URI (images of their own: SVG ids cannot clash), and the names with nothing to show."""
+    pictures, left_out = [], []
     for name in figures.names():
-        content = figures.image(figures.draw(name, measurements, study), ".svg")
-        source = f"data:image/svg+xml;base64,{base64.b64encode(content).decode()}"
+        figure = figures.draw(name, measurements, study)
+        if not figure.axes:
+            left_out.append(name)
+            continue
+        source = f"data:image/svg+xml;base64,{base64.b64encode(figures.image(figure, '.svg')).decode()}"
         pictures.append({"name": name, "caption": figures.caption(name), "source": source})
-    return pictures
+    return pictures, left_out
 
 
 def commands(study: Study) -> list[dict[str, Any]]:

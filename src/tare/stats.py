@@ -15,6 +15,7 @@ import pandas as pd
 from scipy.special import stdtr, stdtrit
 
 from tare.measurements import BASELINE, NOISE_FLOOR, PAIR, Study, measured
+from tare.rounding import number
 
 Floats = npt.NDArray[np.float64]
 
@@ -131,15 +132,23 @@ def metric_unit(metric: str) -> str:
     return f"{name.rpartition('_')[2]}/{rate}" if rate else name.rpartition("_")[2]
 
 
-def metric_values(measurements: pd.DataFrame) -> pd.DataFrame:
-    """Return measured repeats in long form: one row per repeat and metric, the number in column ``number``.
+LONG = ["block", "metric", "size", "backend", *PAIR, "number"]
 
-    ``wall_s`` and ``app_s`` are metrics of every app; an app's own metric joins them where it is another.
+
+def metric_values(measurements: pd.DataFrame, study: Study) -> pd.DataFrame:
+    """Return measured repeats in long form: one row per repeat, metric and message size, the number in column ``number``.
+
+    ``wall_s`` and ``app_s`` are metrics of every app; an app's own metric joins them where it is another, and so do the further
+    metrics of metrics.csv.
     """
-    rows = measured(measurements)
-    parts = [rows.assign(metric=name, number=rows[name]) for name in TIMES]
+    rows = measured(measurements).assign(size=np.nan)
+    parts = [rows.assign(metric=name, number=rows[name])[LONG] for name in TIMES]
     own = rows[rows["metric"].notna() & ~rows["metric"].isin(TIMES)]
-    long = pd.concat([*parts, own.assign(number=own["value"])], ignore_index=True)
+    parts.append(own.assign(number=own["value"])[LONG])
+    further = study.get("metrics")
+    if further is not None and len(further):
+        parts.append(further.assign(number=further["value"])[LONG])
+    long = pd.concat([part for part in parts if len(part)] or parts, ignore_index=True)
     return long[long["number"] > 0]
 
 
@@ -157,17 +166,20 @@ class Sample:
 
 
 NOTHING = Sample(np.empty(0), ())
+Measure = tuple[str, float | None]
+"""A metric and the message size it was taken at (None: it knows no sizes)."""
+Samples = dict[str, dict[Measure, dict[str, Sample]]]
 
 
-def samples(long: pd.DataFrame) -> dict[str, dict[str, dict[str, Sample]]]:
-    """Return the long form of ``metric_values`` as block → metric → backend → sample."""
-    found: dict[str, dict[str, dict[str, Sample]]] = {}
-    for (block, metric, backend), rows in long.groupby(["block", "metric", "backend"], sort=False):
+def samples(long: pd.DataFrame) -> Samples:
+    """Return the long form of ``metric_values`` as block → metric and size → backend → sample."""
+    found: Samples = {}
+    for (block, metric, size, backend), rows in long.groupby(["block", "metric", "size", "backend"], sort=False, dropna=False):
         keys = zip(*(rows[name] for name in PAIR), strict=True)
-        rounds = tuple(None if math.isnan(number) else (str(session), float(number)) for session, number in keys)
-        found.setdefault(str(block), {}).setdefault(str(metric), {})[str(backend)] = Sample(
-            rows["number"].to_numpy(float), rounds
-        )
+        rounds = tuple(None if math.isnan(place) else (str(session), float(place)) for session, place in keys)
+        measure = (str(metric), number(size))
+        sample = Sample(rows["number"].to_numpy(float), rounds)
+        found.setdefault(str(block), {}).setdefault(measure, {})[str(backend)] = sample
     return found
 
 
@@ -184,6 +196,7 @@ class Comparison:
 
     metric: str
     unit: str
+    size: float | None  # bytes of a message
     n: int
     n_native: int
     n_pairs: int
@@ -205,8 +218,9 @@ class Comparison:
     cv: float | None
 
 
-def compare(metric: str, cell: Sample, native: Sample, confidence: float, delta: float) -> Comparison:
-    """Compare one cell's repeats with native's in one metric."""
+def compare(measure: Measure, cell: Sample, native: Sample, confidence: float, delta: float) -> Comparison:
+    """Compare one cell's repeats with native's in one metric (at one message size)."""
+    metric, size = measure
     mine, partners = pairs(cell, native)
     unpaired = not cell.has_rounds and not native.has_rounds
     sign = -1 if higher_is_better(metric) else 1
@@ -221,6 +235,7 @@ def compare(metric: str, cell: Sample, native: Sample, confidence: float, delta:
     return Comparison(
         metric=metric,
         unit=metric_unit(metric),
+        size=size,
         n=own.n,
         n_native=other.n,
         n_pairs=len(ratios),
@@ -255,13 +270,13 @@ def settings_of(study: Study) -> tuple[float, float]:
 
 
 def overheads(measurements: pd.DataFrame, study: Study) -> pd.DataFrame:
-    """Return every planned cell but native against native: one row per cell and metric.
+    """Return every planned cell but native against native: one row per cell, metric and message size.
 
     Columns: the cell's facts, ``counted`` (native-aa and probes are not), ``planned``, ``failed``, ``skipped`` (reason or
     None), the fields of ``Comparison``, and ``floor_ratio``/``floor_low``/``floor_high``: the same for native-aa of the
     same block, which is what no difference at all looks like there. A cell without a measured repeat has empty numbers.
     """
-    blocks = samples(metric_values(measurements))
+    blocks = samples(metric_values(measurements, study))
     rows = [row for cell in study["cells"] for row in cell_rows(cell, blocks.get(cell["block"], {}), study)]
     table = pd.DataFrame(rows, columns=overhead_columns())
     table = table.astype({name: "float64" for name, kind in get_type_hints(Comparison).items() if kind == float | None})
@@ -274,20 +289,21 @@ def overhead_columns() -> list[str]:
     return facts + list(Comparison.__dataclass_fields__)
 
 
-def cell_rows(cell: Study, block: dict[str, dict[str, Sample]], study: Study) -> Iterator[dict[str, Any]]:
+def cell_rows(cell: Study, block: dict[Measure, dict[str, Sample]], study: Study) -> Iterator[dict[str, Any]]:
     """Yield one row per metric for a cell of study.json; none for native itself."""
     if cell["backend"] == BASELINE:
         return
     confidence, delta = settings_of(study)
     facts = {key: cell.get(key) for key in (*CELL_FACTS, "counted", "oversubscribed", "planned", "failed", "skipped")}
-    for metric in (*TIMES, *sorted(set(block) - set(TIMES))):
-        arms = block.get(metric, {})
+    times: list[Measure] = [(name, None) for name in TIMES]
+    for measure in (*times, *sorted(set(block) - set(times), key=lambda found: (found[0], found[1] or 0.0))):
+        arms = block.get(measure, {})
         own, native = arms.get(cell["backend"], NOTHING), arms.get(BASELINE, NOTHING)
-        yield facts | asdict(compare(metric, own, native, confidence, delta))
+        yield facts | asdict(compare(measure, own, native, confidence, delta))
 
 
 def with_floor(table: pd.DataFrame) -> pd.DataFrame:
     """Put each block's native-aa ratio and interval beside its other cells."""
     names = {"ratio": "floor_ratio", "low": "floor_low", "high": "floor_high"}
-    floor = table.loc[table["backend"] == NOISE_FLOOR, ["block", "metric", *names]].rename(columns=names)
-    return table.merge(floor, on=["block", "metric"], how="left")
+    floor = table.loc[table["backend"] == NOISE_FLOOR, ["block", "metric", "size", *names]].rename(columns=names)
+    return table.merge(floor, on=["block", "metric", "size"], how="left")

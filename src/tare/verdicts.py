@@ -16,7 +16,8 @@ from tare.stats import overheads, settings_of
 
 SLOWER, FASTER, EQUIVALENT, UNDECIDED, NONE = "slower", "faster", "equivalent", "undecided", "not measured"
 POWER = 0.8
-MOST_REPEATS = 10_000
+MOST_REPEATS = 1_000
+FAMILY = ["metric", "size"]
 
 
 def holm(p_values: "pd.Series[float]") -> "pd.Series[float]":
@@ -42,11 +43,11 @@ def with_verdicts(table: pd.DataFrame, study: Study) -> pd.DataFrame:
     for name in ("p_difference", "p_equivalence"):
         table[f"{name}_holm"] = table[name].astype("float64")
         counted = table["counted"].astype(bool)
-        for _, family in table[counted].groupby("metric"):
+        for _, family in table[counted].groupby(FAMILY, dropna=False):
             table.loc[family.index, f"{name}_holm"] = holm(family[name].astype("float64"))
-    family_sizes = table[table["counted"].astype(bool)].groupby("metric").size()
     table["verdict"] = [verdict(row, 1 - confidence) for row in rows_of(table)]
-    families = [int(family_sizes[row["metric"]]) if row["counted"] else 1 for row in rows_of(table)]
+    sizes = table.assign(one=table["counted"].astype(int)).groupby(FAMILY, dropna=False)["one"].transform("sum")
+    families = [int(size) if row["counted"] else 1 for row, size in zip(rows_of(table), sizes, strict=True)]
     needs = [repeats_to_decide(row, 1 - confidence, delta, size) for row, size in zip(rows_of(table), families, strict=True)]
     table["repeats_to_decide"] = pd.array(needs, dtype="Int64")
     return table
@@ -68,7 +69,7 @@ def repeats_to_decide(row: Study, alpha: float, delta: float, family: int) -> in
 
     The least n with (t[1 − α′, n − 1] + t[0.8, n − 1]) · s/√n ≤ distance (Chow, Shao & Wang 2008, Section 3.1), where the
     distance is from the mean log ratio to 1 (α′ = α/2m) or to the nearer equivalence bound (α′ = α/m); m = cells in the family.
-    None where it is decided, has no spread to go by, or would need more than 10,000.
+    None where it is decided, has no spread to go by, or would need more than 1,000.
     """
     if row["verdict"] != UNDECIDED or not row["low"] > 0 or not row["freedom"] > 0:
         return None

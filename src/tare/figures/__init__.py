@@ -27,6 +27,8 @@ def draw(name: str, measurements: pd.DataFrame, study: Study) -> Figure:
     module = analysis.load_module(figures, name, "figure")
     with styled():
         figure: Figure = module.draw(measurements, study)
+        if study["site"].get("simulated"):
+            figure.text(0.5, 0.5, "simulated", color="#999999", alpha=0.35, fontsize=40, ha="center", va="center", rotation=20)
     return figure
 
 

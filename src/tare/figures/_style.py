@@ -12,7 +12,7 @@ from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from tare.measurements import BASELINE, NOISE_FLOOR, Study
 
@@ -133,7 +133,8 @@ def legend_above(figure: Figure, grid: Any) -> None:
 
 
 def plain_log(axis: Axis) -> None:
-    """Give a logarithmic axis ticks at 1, 2, 5, 10, … written as plain numbers."""
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    """Give a logarithmic axis ticks written as plain numbers: 1, 2, 5, 10, … or even steps where its range is short."""
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)) if high > 8 * low else MaxNLocator(4))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_locator(NullLocator())

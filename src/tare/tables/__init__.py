@@ -24,9 +24,9 @@ def names() -> list[str]:
 
 
 def build(name: str, measurements: pd.DataFrame, study: Study) -> pd.DataFrame:
-    """Return one table by name."""
+    """Return one table by name; a column says so where the numbers come from a simulation."""
     table: pd.DataFrame = analysis.load_module(tables, name, "table").build(measurements, study)
-    return table
+    return table.assign(simulated=True) if study["site"].get("simulated") else table
 
 
 def text(name: str, table: pd.DataFrame, suffix: str) -> str:
