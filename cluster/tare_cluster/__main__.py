@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import secrets
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -64,8 +66,28 @@ def _change(checkout: Checkout, options: argparse.Namespace) -> None:
 
 
 def _in_node(node: str, user: str, command: list[str]) -> int:
-    terminal = ("--interactive", "--tty") if os.isatty(0) and os.isatty(1) else ("--interactive",)
-    return subprocess.run(argv.node_exec(status.container_of(node), command, user, terminal), check=False).returncode
+    container = status.container_of(node)
+    if os.isatty(0) and os.isatty(1):
+        return subprocess.run(argv.node_exec(container, command, user, ("--interactive", "--tty")), check=False).returncode
+    return _without_terminal(container, user, command)
+
+
+# To all processes of one `exec`, as a terminal does it; they are known by their environment.
+SIGNAL = 'for p in /proc/[0-9]*; do ! grep -qsz "^TARE_EXEC=$0$" "$p/environ" || kill "-$1" "${p#/proc/}"; done'
+
+
+def _without_terminal(container: str, user: str, command: list[str]) -> int:
+    """Docker hands on no signal: without this, Ctrl-C on `make run | tee log` would leave snakemake running in the node."""
+    mark = secrets.token_hex(8)
+    flags = ("--interactive", "--env", f"TARE_EXEC={mark}")
+    child = subprocess.Popen(argv.node_exec(container, command, user, flags), start_new_session=True)
+
+    def hand_on(number: int, _frame: object) -> None:
+        subprocess.run(argv.node_exec(container, ["bash", "-c", SIGNAL, mark, str(number)], user), check=False)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, hand_on)
+    return child.wait()
 
 
 if __name__ == "__main__":

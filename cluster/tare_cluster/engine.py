@@ -75,20 +75,20 @@ def stop(checkout: Checkout) -> None:
         run(["systemctl", "stop", "docker.socket", "docker.service"])
     else:
         _terminate(int(started))
-    checkout.forget(STARTED_BY_TARE)
     if answers():  # since Tare started its own the machine was started anew, and with it another dockerd
         say("dockerd keeps running: the one that answers is not the one that Tare started")
-        return
-    unmount_rest()
-    firewall.restore(checkout)
-    say("dockerd stopped (Tare had started it)")
+    else:
+        unmount_rest()
+        firewall.restore(checkout)
+        say("dockerd stopped (Tare had started it)")
+    checkout.forget(STARTED_BY_TARE)
 
 
 def unmount_rest() -> None:
     """dockerd leaves its own network namespace mounted when it ends."""
     targets = [line.split()[1] for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines()]
     for target in (target for target in targets if target.startswith("/run/docker/")):
-        run(["umount", target])
+        succeeds(["umount", target])
 
 
 def _terminate(pid: int) -> None:

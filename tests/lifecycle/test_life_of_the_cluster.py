@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -175,6 +176,17 @@ def address(node: str, interface: str) -> str:
     found = re.search(r"inet ([0-9.]+)/", on(node, "ip", "-4", "addr", "show", "dev", interface))
     assert found
     return found.group(1)
+
+
+def test_an_interrupted_command_is_interrupted_in_its_node() -> None:
+    script = "trap 'echo interrupted; exit 7' INT; echo ready; while true; do sleep 0.1; done"
+    command = [TOOL, "exec", "--", "bash", "-c", script]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    assert child.stdout
+    assert child.stdout.readline() == "ready\n"
+    child.send_signal(signal.SIGINT)
+    assert child.communicate(timeout=30)[0] == "interrupted\n"
+    assert child.returncode == 7
 
 
 def test_a_change_that_would_kill_jobs_is_refused() -> None:
