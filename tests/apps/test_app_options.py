@@ -44,6 +44,12 @@ MISTAKES = [
     ("spmd", ["--retain", "nan"], "--retain: 'nan' is out of range; 0 to 1 is allowed"),
 ]
 WRONG_COUNTS = [
+    (
+        "cg",
+        3,
+        ["--coarse_grid", "2x2x2"],
+        "3 processes: too many for the coarsest grid: some cuboid would have no cell",
+    ),
     ("contention", 3, [], "3 processes: not even; pairs of ranks are needed: 2, 4, 6, ..."),
     ("dac", 3, [], "3 processes: not a power of two; 1, 2, 4, 8, ... are allowed"),
     (
@@ -126,9 +132,10 @@ def small_value(option: dict[str, Any]) -> str:
     """A value that makes a short run."""
     if names := choices(option):
         return names[0]
-    if option["type"] == "integer":
-        return str(min(max(2, option["minimum"]), option["maximum"]))
-    return {"number": "0.5", "string": "3x3x3"}[option["type"]]
+    if option["type"] == "string":
+        return "3x3x3"
+    value = {"integer": 2, "number": 0.5}[option["type"]]
+    return str(min(max(value, option["minimum"]), option["maximum"]))
 
 
 def described(name: str, option: dict[str, Any]) -> str:
