@@ -128,7 +128,7 @@ class Study:
 
     def argv(self, *arguments: str) -> list[str]:
         """Snakemake's command for this study."""
-        return ["snakemake", "--profile", "slurm", "--configfile", f"results/{self.name}/study.yaml", *arguments]
+        return ["snakemake", "--profile", "slurm", *arguments, "--configfile", f"results/{self.name}/study.yaml"]
 
     def target(self, arm: str = "native", app: str = "dac") -> str:
         """One cell's stamp, relative to the checkout."""

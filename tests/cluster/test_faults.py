@@ -104,7 +104,7 @@ def test_a_launch_that_would_take_minutes_goes_with_its_job(
     apps = {"dac": {"options": {"rectangles": int(rectangles)}}}
     study = new_study(f"long-{first}-{fault.__name__}", apps=apps, backends=ARMS, warmup=0, repeats=1, seed=seed)
     study.start()
-    wait_for(lambda: len(processes(f"/dac --rectangles {rectangles}")) >= 2, "both ranks", 90)
+    wait_for(lambda: len(processes(rf"^\S+/dac .*--rectangles {rectangles}")) >= 2, "both ranks", 90)
     assert all(("docker" in line) == (first != "native") for line in processes(f"exec .*--rectangles {rectangles}"))
     job = study.job()
     fault(study, job)

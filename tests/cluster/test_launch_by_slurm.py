@@ -52,7 +52,7 @@ def test_native_and_singularity_are_launched_without_ssh_and_prove_their_nodes(e
         seed=1,
     )
     target = f"results/closed/cells/{BLOCK}/native.json"
-    done = elsewhere.snakemake("--profile", "slurm", *QUICK, "--configfile", study, target)
+    done = elsewhere.snakemake("--profile", "slurm", *QUICK, target, "--configfile", study)
     assert done.returncode == 0, done.stderr
     for arm in ARMS:
         warm_up, record = records(elsewhere, arm)

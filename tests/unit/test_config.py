@@ -32,8 +32,9 @@ def dac(**options: Any) -> Mapping:
     return {"dac": {"options": options}}
 
 
-RECTANGLES = "rectangles in all"
-GRID = "^[1-9][0-9]*x[1-9][0-9]*x[1-9][0-9]*$"
+OPTIONS = {app: manifest["options"] for app, manifest in load_manifests().items()}
+RECTANGLES, GRID = OPTIONS["dac"]["rectangles"], OPTIONS["spmd"]["grid"]
+DAC_OPTIONS = ", ".join(sorted(OPTIONS["dac"]))
 
 
 @pytest.mark.parametrize(
@@ -76,27 +77,27 @@ GRID = "^[1-9][0-9]*x[1-9][0-9]*x[1-9][0-9]*$"
         ),
         (
             {"apps": dac(rectangle=5)},
-            "--configfile: apps.dac.options: unknown option 'rectangle' of dac; did you mean 'rectangles'? known: rectangles",
+            f"--configfile: apps.dac.options: unknown option 'rectangle' of dac; did you mean 'rectangles'? known: {DAC_OPTIONS}",
         ),
         (
             {"apps": dac(rectangles="many")},
-            f"--configfile: apps.dac.options.rectangles: found 'many'; must be of type integer: {RECTANGLES}",
+            f"--configfile: apps.dac.options.rectangles: found 'many'; must be of type integer: {RECTANGLES['help']}",
         ),
         (
             {"apps": dac(rectangles=2.5)},
-            f"--configfile: apps.dac.options.rectangles: found 2.5; must be of type integer: {RECTANGLES}",
+            f"--configfile: apps.dac.options.rectangles: found 2.5; must be of type integer: {RECTANGLES['help']}",
         ),
         (
             {"apps": dac(rectangles=True)},
-            f"--configfile: apps.dac.options.rectangles: found True; must be of type integer: {RECTANGLES}",
+            f"--configfile: apps.dac.options.rectangles: found True; must be of type integer: {RECTANGLES['help']}",
         ),
         (
             {"apps": dac(rectangles=0)},
-            f"--configfile: apps.dac.options.rectangles: found 0; allowed: 1 to 1000000000000000: {RECTANGLES}",
+            f"--configfile: apps.dac.options.rectangles: found 0; allowed: 1 to {RECTANGLES['maximum']}: {RECTANGLES['help']}",
         ),
         (
             {"apps": {"spmd": {"options": {"grid": "200x400"}}}},
-            f"--configfile: apps.spmd.options.grid: found '200x400'; must match {GRID}: cells in each direction",
+            f"--configfile: apps.spmd.options.grid: found '200x400'; must match {GRID['pattern']}: {GRID['help']}",
         ),
         (
             {"apps": {"dac": {"optoins": {}}}},
