@@ -14,6 +14,7 @@ from . import argv, hostconfig
 from .checkout import Checkout
 from .errors import ClusterError
 from .machine import install
+from .pins import pins
 from .shell import lines, run, run_visibly, say, succeeds
 
 SUITE = "trixie"
@@ -34,22 +35,21 @@ class Image:
 
     tag: str
     folder: Path
-    more: tuple[Path, ...] = ()
+    requirements: str = ""  # Python packages, for images that have any
 
     @property
     def digest(self) -> str:
-        """Of the recipe: file names, modes and contents."""
-        total = hashlib.sha256()
-        files = sorted(path for path in self.folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-        for path in (*files, *self.more):
-            name = path.relative_to(self.folder) if path.is_relative_to(self.folder) else Path(path.name)
+        """Of the recipe: file names, modes and contents, and the pins."""
+        total = hashlib.sha256(self.requirements.encode())
+        for path in sorted(path for path in self.folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts):
             executable = bool(path.stat().st_mode & 0o100)
-            total.update(f"{name} {executable} {path.stat().st_size}\n".encode() + path.read_bytes())
+            total.update(f"{path.relative_to(self.folder)} {executable} {path.stat().st_size}\n".encode() + path.read_bytes())
         return total.hexdigest()[:16]
 
 
 def node_image(checkout: Checkout) -> Image:
-    return Image(f"{REPOSITORY}/node:latest", checkout.root / "cluster/node", (checkout.root / "pyproject.toml",))
+    packages = pins((checkout.root / "pyproject.toml").read_text(encoding="utf-8"))
+    return Image(f"{REPOSITORY}/node:latest", checkout.root / "cluster/node", "\n".join(packages) + "\n")
 
 
 def runtime_images(checkout: Checkout) -> list[Image]:
@@ -101,9 +101,8 @@ def build(image: Image, checkout: Checkout) -> None:
     with tempfile.TemporaryDirectory(prefix="tare-build-") as name:
         folder = Path(name) / "context"
         shutil.copytree(image.folder, folder, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
-        for path in image.more:
-            shutil.copy(path, folder)
-        _hand_in_pip_settings(folder / "pip")
+        if image.requirements:
+            _hand_in_python(folder / "pip", image.requirements)
         options = " ".join(hostconfig.apt_options())
         label = f"{INPUTS_LABEL}={image.digest}"
         run_visibly(argv.image_build(image.tag, str(folder), BASE, options, hostconfig.http_proxy(), label))
@@ -111,8 +110,10 @@ def build(image: Image, checkout: Checkout) -> None:
     say(f"{image.tag} is built")
 
 
-def _hand_in_pip_settings(folder: Path) -> None:
+def _hand_in_python(folder: Path, requirements: str) -> None:
+    """What the build needs to install Python packages: which, and how this machine gets them."""
     folder.mkdir()
+    (folder / "requirements.txt").write_text(requirements, encoding="utf-8")
     settings = hostconfig.pip_settings()
     bundle = hostconfig.ca_bundle(settings)
     if bundle:

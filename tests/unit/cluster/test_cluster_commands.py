@@ -1,6 +1,7 @@
 """The exact command lines and files that the cluster is made of."""
 
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from tare_cluster import argv, configs, containers, firewall, hostconfig, images
 from tare_cluster.checkout import Checkout
 from tare_cluster.errors import ClusterError
 from tare_cluster.layout import Cpu, Layout, Site, make_layout
+from tare_cluster.pins import pins
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -127,18 +129,25 @@ def test_pips_settings_name_the_builds_certificates_and_not_the_hosts() -> None:
     assert hostconfig.pip_conf({}, None) == "[global]\n"
 
 
-def test_an_image_is_known_by_its_recipe(tmp_path: Path) -> None:
-    recipe, pins = tmp_path / "image", tmp_path / "pins"
-    recipe.mkdir()
-    (recipe / "Dockerfile").write_text("FROM scratch\n")
-    pins.write_text("a==1\n")
-    image = images.Image("tare/x:latest", recipe, (pins,))
-    before = image.digest
-    assert image.digest == before
-    pins.write_text("a==2\n")
-    other_pins = image.digest
-    (recipe / "Dockerfile").chmod(0o755)
-    assert len({before, other_pins, image.digest}) == 3
+def test_an_image_is_known_by_its_recipe_and_its_pins(tmp_path: Path) -> None:
+    (tmp_path / "Dockerfile").write_text("FROM scratch\n")
+    before = images.Image("tare/x:latest", tmp_path, "a==1\n").digest
+    assert images.Image("tare/x:latest", tmp_path, "a==1\n").digest == before
+    other_pins = images.Image("tare/x:latest", tmp_path, "a==2\n").digest
+    (tmp_path / "Dockerfile").chmod(0o755)
+    other_mode = images.Image("tare/x:latest", tmp_path, "a==1\n").digest
+    assert len({before, other_pins, other_mode}) == 3
+
+
+def test_pins_are_those_that_a_toml_parser_finds() -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    data = tomllib.loads(text)
+    assert pins(text) == data["project"]["dependencies"] + data["dependency-groups"]["dev"]
+
+
+def test_pins_do_not_depend_on_the_rest_of_the_file() -> None:
+    text = '[project]\ndependencies = [\n  "a==1",  # why\n]\n[dependency-groups]\nother = [\n  "b",\n]\ndev = [\n  "c==2",\n]\n'
+    assert pins(text) == pins(text + '[tool.x]\ndev = [\n  "d",\n]\n') == ["a==1", "c==2"]
 
 
 def test_every_folder_with_a_recipe_in_containers_is_a_runtime_image(tmp_path: Path) -> None:
