@@ -4,6 +4,7 @@ import csv
 import datetime
 import io
 import json
+import re
 import subprocess
 from importlib.metadata import version
 from pathlib import Path
@@ -48,10 +49,18 @@ def row(record: Record, rep: int, metric: str) -> Mapping:
 def metric_rows(records: list[Record]) -> list[Mapping]:
     """Return every number of a cell's repeats in long form; the app names its metrics with their units."""
     return [
-        {**{column: record.get(column) for column in METRIC_COLUMNS}, "rep": rep, "metric": metric, "value": value}
+        {**{column: record.get(column) for column in METRIC_COLUMNS}, "rep": rep, **sized(metric), "value": value}
         for rep, record in enumerate(records, start=1)
         for metric, value in sorted(record["metrics"].items())
     ]
+
+
+def sized(metric: str) -> Mapping:
+    """Return a metric and the message size that its name carries: ``latency_8B_us`` is ``latency_us`` at 8 bytes."""
+    found = re.search(r"_(\d+)B_", metric)
+    if found is None:
+        return {"metric": metric, "size": None}
+    return {"metric": metric.replace(found.group(), "_"), "size": int(found.group(1))}
 
 
 def startup_s(startup: Mapping) -> float | None:
