@@ -91,6 +91,7 @@ def ensure_base() -> None:
         # Options of this machine's apt must not stay in the image.
         forget = ["--customize-hook=rm -f $1/etc/apt/apt.conf.d/99mmdebstrap"] if options else []
         slim = [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in NOT_UNPACKED]
+        slim.append("--dpkgopt=path-include=/usr/share/doc/*/copyright")
         mirrors = hostconfig.debian_mirrors(SUITE)
         run_visibly(["mmdebstrap", "--variant=minbase", *options, *forget, *slim, SUITE, str(archive), *mirrors])
         run(["docker", "import", str(archive), BASE])
