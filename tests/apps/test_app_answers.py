@@ -7,6 +7,7 @@ from appbench import APP_NAMES, FLAGS, Bench
 
 FEW = ["--iterations=20", "--warmup=2", "--large_iterations=3", "--large_warmup=1"]
 SMALL = {
+    "wave": ["--grid", "16x17x18", "--steps", "40", "--layer", "4"],
     "cg": ["--coarse_grid", "1x2x3"],
     "bibw": ["--last_message_bytes", "16384", *FEW],
     "alltoall": ["--last_message_bytes", "16384", *FEW],
@@ -20,6 +21,7 @@ SMALL = {
 }
 # The first is the smallest that the app takes.
 PROCESSES = {
+    "wave": [1, 2, 3, 4],
     "cg": [1, 2, 3, 4],
     "bibw": [2],
     "alltoall": [1, 3, 4],

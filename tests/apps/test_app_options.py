@@ -10,6 +10,7 @@ import yaml
 from appbench import APP_NAMES, APPS, Bench
 
 MISTAKES = [
+    ("wave", ["--grid", "16x15x16"], "--grid: '16x15x16' is out of range; 16 to 100000 is allowed"),
     ("dac", ["--rectangles", "12x"], "--rectangles: '12x' is not an integer; 1 to 1e+15 is allowed"),
     ("dac", ["--rectangles=1e5"], "--rectangles: '1e5' is not an integer; 1 to 1e+15 is allowed"),
     ("dac", ["--rectangles", " 5"], "--rectangles: ' 5' is not an integer; 1 to 1e+15 is allowed"),
@@ -44,6 +45,12 @@ MISTAKES = [
     ("spmd", ["--retain", "nan"], "--retain: 'nan' is out of range; 0 to 1 is allowed"),
 ]
 WRONG_COUNTS = [
+    (
+        "wave",
+        13,
+        ["--grid", "16x16x16", "--layer", "4"],
+        "13 processes: too many for the grid: some cuboid would be less than two cells wide",
+    ),
     (
         "cg",
         3,
@@ -133,7 +140,7 @@ def small_value(option: dict[str, Any]) -> str:
     if names := choices(option):
         return names[0]
     if option["type"] == "string":
-        return "3x3x3"
+        return "x".join([str(max(3, option.get("minimum", 3)))] * 3)
     value = {"integer": 2, "number": 0.5}[option["type"]]
     return str(min(max(value, option["minimum"]), option["maximum"]))
 
