@@ -70,9 +70,10 @@ def backend_sentence(backend: str, rows: list[Study], delta: float) -> str:
     parts = [
         difference_part(SLOWER, [row for row in rows if row["verdict"] == SLOWER], len(rows)),
         difference_part(FASTER, [row for row in rows if row["verdict"] == FASTER], len(rows)),
-        count_part(f"as fast as native within {margin(delta)} in", EQUIVALENT, rows),
-        count_part("undecided in", UNDECIDED, rows),
-        count_part("without a number in", NONE, rows),
+        count_part(f"as fast as native within {margin(delta)} in", EQUIVALENT, rows, len(rows)),
+        count_part("undecided in", UNDECIDED, rows, len(rows)),
+        skipped_part([row for row in rows if isinstance(row["skipped"], str) and row["verdict"] == NONE], len(rows)),
+        count_part("without a number in", NONE, [row for row in rows if not isinstance(row["skipped"], str)], len(rows)),
     ]
     return f"{backend}: " + "; ".join(part for part in parts if part) + "."
 
@@ -89,10 +90,17 @@ def difference_part(word: str, rows: list[Study], total: int) -> str:
     return f"{word} in {len(rows)} of {plural(total, 'cell')}, {by}"
 
 
-def count_part(words: str, verdict: str, rows: list[Study]) -> str:
+def count_part(words: str, verdict: str, rows: list[Study], total: int) -> str:
     """Say in how many cells a verdict was reached."""
     count = sum(row["verdict"] == verdict for row in rows)
-    return f"{words} {count} of {plural(len(rows), 'cell')}" if count else ""
+    return f"{words} {count} of {plural(total, 'cell')}" if count else ""
+
+
+def skipped_part(rows: list[Study], total: int) -> str:
+    """Say in how many cells a backend was skipped, and why where the reason is the same."""
+    reasons = {row["skipped"] for row in rows}
+    why = f" ({next(iter(reasons))})" if len(reasons) == 1 else ""
+    return f"skipped in {len(rows)} of {plural(total, 'cell')}{why}" if rows else ""
 
 
 def sentences(table: pd.DataFrame, delta: float, metric: str = "wall_s") -> list[str]:

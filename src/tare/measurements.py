@@ -16,7 +16,7 @@ NOISE_FLOOR = "native-aa"
 
 REQUIRED = ("app", "toolchain", "flags", "backend", "ranks", "rep", "wall_s", "block", "status")
 NUMBERS = ("ranks", "nodes", "rep", "round", "order", "wall_s", "app_s", "value", "startup_s", "other_cpu_s", "processes")
-TEXTS = ("interconnect", "userland", "metric", "started", "hosts", "plan", "reason", "session", "size")
+TEXTS = ("interconnect", "userland", "metric", "started", "hosts", "plan", "reason", "session", "size", "exit_code")
 METRIC_COLUMNS = (
     *("app", "userland", "toolchain", "flags", "backend", "ranks", "rep", "block"),
     *("session", "round", "metric", "size", "value"),
@@ -36,13 +36,16 @@ def read_measurements(path: Path) -> pd.DataFrame:
     for column in REQUIRED:
         if column not in table.columns:
             raise TareError(f"{path}: no column {column!r}: found {', '.join(table.columns)}; collect the study again")
-    for column in (*NUMBERS, *TEXTS):
-        if column not in table.columns:
-            table[column] = None
+    table = with_known_columns(table)
     for column in NUMBERS:
         table[column] = to_numbers(table[column], f"{path}: {column}")
     check_rows(table, path)
     return table
+
+
+def with_known_columns(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table in which every column that the analysis knows is there, absent ones empty."""
+    return table.assign(**{column: None for column in (*NUMBERS, *TEXTS) if column not in table.columns})
 
 
 def read_table(path: Path) -> pd.DataFrame:

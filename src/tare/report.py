@@ -20,6 +20,8 @@ from tare.stats import settings_of
 from tare.verdicts import judged, rank_test_needs
 from tare.yamlio import ROOT
 
+Images = dict[str, bytes | None]
+
 TEMPLATES = ROOT / "workflow" / "report"
 SETTING = ("app", "userland", "toolchain", "flags", "nodes", "ranks")
 FIRST_FIGURE = "overhead_heatmap"
@@ -68,10 +70,11 @@ def in_unit(value: Any, unit: str) -> str:
     return signed(duration)(value) if unit == "s" else f"{signed(significant)(value)} {unit}"
 
 
-def render(measurements: pd.DataFrame, study: Study) -> str:
-    """Return the report as one HTML text."""
+def render(measurements: pd.DataFrame, study: Study, images: Images | None = None) -> str:
+    """Return the report as one HTML text; ``images`` are its figures as SVG where they were drawn before."""
     table = judged(measurements, study)
-    pictures, left_out = drawn(measurements, study)
+    images = drawn(measurements, study) if images is None else images
+    pictures = [picture(name, image) for name, image in images.items() if image is not None]
     words = answer(table, study) | measured_how(measurements, study, table) | trust(measurements, study)
     return (
         environment()
@@ -83,9 +86,9 @@ def render(measurements: pd.DataFrame, study: Study) -> str:
             css=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
             js=(TEMPLATES / "report.js").read_text(encoding="utf-8"),
             absent=ABSENT,
-            heatmap=next((picture for picture in pictures if picture["name"] == FIRST_FIGURE), None),
-            figures=[picture for picture in pictures if picture["name"] != FIRST_FIGURE],
-            left_out=left_out,
+            heatmap=next((found for found in pictures if found["name"] == FIRST_FIGURE), None),
+            figures=[found for found in pictures if found["name"] != FIRST_FIGURE],
+            left_out=[name for name, image in images.items() if image is None],
             audit=audited(measurements, study),
             **words,
         )
@@ -128,7 +131,18 @@ def measured_how(measurements: pd.DataFrame, study: Study, table: pd.DataFrame) 
         "methods": sorted(set(table["method"].dropna())),
         "method": method_of(study),
         "again": again(study),
+        "adaptive": adaptive(table, study),
     }
+
+
+def adaptive(table: pd.DataFrame, study: Study) -> dict[str, Any] | None:
+    """Return how many blocks of a study with adaptive repeats became precise enough; None where repeats are fixed."""
+    repeats = study["study"].get("repeats")
+    if not isinstance(repeats, dict):
+        return None
+    wall = table[(table["metric"] == "wall_s") & table["skipped"].isna()]
+    widths = ((wall["high"] - wall["low"]) / 2).groupby(wall["block"]).max()
+    return {**repeats, "blocks": len(widths), "reached": int((widths <= repeats["until"]).sum())}
 
 
 def again(study: Study) -> str | None:
@@ -276,17 +290,19 @@ def middle(values: list[Any]) -> float | None:
     return number(pd.Series([value for value in values if value is not None], dtype="float64").median())
 
 
-def drawn(measurements: pd.DataFrame, study: Study) -> tuple[list[dict[str, str]], list[str]]:
-    """Return every figure as a data URI (images of their own: SVG ids cannot clash), and the names with nothing to show."""
-    pictures, left_out = [], []
+def drawn(measurements: pd.DataFrame, study: Study) -> Images:
+    """Return every figure as SVG, None where it has nothing to show in this study."""
+    found: Images = {}
     for name in figures.names():
         figure = figures.draw(name, measurements, study)
-        if not figure.axes:
-            left_out.append(name)
-            continue
-        source = f"data:image/svg+xml;base64,{base64.b64encode(figures.image(figure, '.svg')).decode()}"
-        pictures.append({"name": name, "caption": figures.caption(name), "source": source})
-    return pictures, left_out
+        found[name] = figures.image(figure, ".svg") if figure.axes else None
+    return found
+
+
+def picture(name: str, image: bytes) -> dict[str, str]:
+    """Return a figure for the page; as an image of its own, its SVG ids cannot clash with another's."""
+    source = f"data:image/svg+xml;base64,{base64.b64encode(image).decode()}"
+    return {"name": name, "caption": figures.caption(name), "source": source}
 
 
 def commands(study: Study) -> list[dict[str, Any]]:

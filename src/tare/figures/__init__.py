@@ -29,6 +29,8 @@ def draw(name: str, measurements: pd.DataFrame, study: Study) -> Figure:
         figure: Figure = module.draw(measurements, study)
         if study["site"].get("simulated"):
             figure.text(0.5, 0.5, "simulated", color="#999999", alpha=0.35, fontsize=40, ha="center", va="center", rotation=20)
+        figure.draw_without_rendering()  # the layout is worked out once, for every format
+        figure.set_layout_engine("none")
     return figure
 
 
