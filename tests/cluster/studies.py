@@ -134,16 +134,20 @@ class Study:
         """One cell's stamp, relative to the checkout."""
         return str(self.store.stamp(self.block(app), arm).relative_to(ROOT))
 
+    def targets(self) -> list[str]:
+        """All stamps of the study's first block."""
+        return [self.target(arm) for arm in self.document["backends"]]
+
     def measure(self, *targets: str) -> Done:
-        """Run snakemake to its end for some targets (the block's first stamp unless told)."""
-        done = run(*self.argv(*QUICK, *(targets or (self.target(),))), timeout_s=280)
+        """Run snakemake to its end for some targets (all stamps of the first block unless told)."""
+        done = run(*self.argv(*QUICK, *(targets or self.targets())), timeout_s=280)
         assert done.returncode == 0, done.stderr + self.logs()
         return done
 
     def start(self) -> None:
         """Start snakemake and leave it running."""
         self.running = subprocess.Popen(
-            self.argv(*QUICK, self.target()),
+            self.argv(*QUICK, *self.targets()),
             cwd=ROOT,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

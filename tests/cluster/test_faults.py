@@ -71,7 +71,7 @@ class Interrupted:
         job = interrupt(study, kill_snakemake)
         assert job_is_there(job)
         before = study.contents()
-        assert run(*study.argv("--unlock", study.target())).returncode == 0
+        assert run(*study.argv("--unlock", *study.targets())).returncode == 0
         study.measure()
         assert not job_is_there(job)
         assert_kept(study, before)
@@ -83,7 +83,7 @@ class Interrupted:
             assert stamp["measured"] - stamp["pairs"] <= self.struck
         assert not list(study.root.glob("work/*"))
         assert not list(study.root.glob("records/**/lease"))
-        done = run(*study.argv("-n", study.target()))
+        done = run(*study.argv("-n", *study.targets()))
         assert "Nothing to be done" in done.stdout + done.stderr
 
 

@@ -89,10 +89,10 @@ def spare(measured: Checkout, tmp_path: Path) -> Checkout:
     return measured.copy(tmp_path / "tare")
 
 
-def planned(checkout: Checkout, *arguments: str) -> dict[str, int]:
+def planned(checkout: Checkout, *arguments: str, targets: tuple[str, ...] = ()) -> dict[str, int]:
     """What would be done now."""
     study = str(checkout.root / "config" / "here.yaml")
-    return counts(checkout.snakemake("--profile", "profiles/local", "-n", "--configfile", study, *arguments))
+    return counts(checkout.snakemake("--profile", "profiles/local", "-n", *targets, "--configfile", study, *arguments))
 
 
 def measuring(jobs: dict[str, int]) -> int:
@@ -115,6 +115,12 @@ def test_editing_a_figures_module_redraws_that_figure_and_measures_nothing(spare
 
 def test_more_repeats_measure_every_block_again(spare: Checkout) -> None:
     assert measuring(planned(spare, "--config", "repeats=8")) == 2
+
+
+def test_more_repeats_of_one_cell_measure_its_block_and_a_cell_that_is_complete_stays(spare: Checkout) -> None:
+    targets = (f"results/here/cells/{TWO}/native-aa.json",)
+    assert measuring(planned(spare, "--config", "repeats=3", targets=targets)) == 1
+    assert measuring(planned(spare, "--config", "repeats=1", targets=targets)) == 0
 
 
 def test_another_size_measures_every_block_again(spare: Checkout, local_study: dict[str, Any]) -> None:

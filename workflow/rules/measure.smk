@@ -24,7 +24,7 @@ rule plan_study:
 rule measure_block:
     input:
         TARE.block_inputs,
-        plan=ancient(f"{TARE.results}/plan.json"),
+        plan=TARE.plan_of_block,
     output:
         expand(
             "{results}/cells/{{app}}/{{toolchain}}/{{flags}}/{{layout}}/{arm}.json",
