@@ -43,7 +43,7 @@ class Page(html.parser.HTMLParser):
 
 @pytest.fixture(scope="module")
 def page():
-    return Page(report.render(*with_pingpong(*campaign())))
+    return Page(report.render(*with_pingpong(*campaign()), {}))
 
 
 def test_every_tag_is_closed(page):
@@ -88,7 +88,7 @@ def test_the_page_says(page, needed):
 
 @pytest.mark.parametrize("case", AWKWARD)
 def test_awkward_data_never_show_as_nan_or_none(case):
-    page = Page(report.render(*AWKWARD[case]))
+    page = Page(report.render(*AWKWARD[case], {}))
     shown = {word.strip("()%,.;:").lower() for word in page.words}
     assert not shown & {"nan", "none", "<na>", "inf", "nat"}
 
@@ -96,14 +96,14 @@ def test_awkward_data_never_show_as_nan_or_none(case):
 def test_a_failed_repeat_is_listed_with_its_reason():
     measurements, facts = one_block({"native": [1.0, 1.0], "docker-host": [1.1, None]})
     measurements.loc[measurements["status"] == "failed", "reason"] = "exit code 3: wrong answer"
-    page = Page(report.render(measurements, facts))
+    page = Page(report.render(measurements, facts, {}))
     assert any("exit code 3: wrong answer" in line for line in page.rows)
 
 
 def test_a_skipped_cell_is_listed_with_its_reason():
     measurements, facts = one_block({"native": [1.0, 1.0], "docker-host": [1.1, 1.2]})
     facts["cells"].append(cell(BLOCK, "docker-overlay", 2, 2, [], skipped="site 'pretend' has no overlay", argv=None))
-    page = Page(report.render(measurements, facts))
+    page = Page(report.render(measurements, facts, {}))
     assert ["docker-overlay", "site 'pretend' has no overlay", BLOCK] in page.rows
     assert page.rows[1] == ["cells", "3", "2", "0", "1", "0", "0", "yes"]
     assert page.rows[2] == ["repeats in these cells", "6", "4", "0", "2", "0", "0", "yes"]
@@ -132,11 +132,11 @@ def test_accounts_add_up_whatever_happened(change, expected):
 def test_text_from_outside_is_escaped():
     measurements, facts = one_block({"native": [1.0, 1.0], "docker-host": [1.1, None]})
     measurements.loc[measurements["status"] == "failed", "reason"] = "<script>alert(1)</script>"
-    assert "<script>alert" not in report.render(measurements, facts)
+    assert "<script>alert" not in report.render(measurements, facts, {})
 
 
 def test_the_command_writes_the_report(tmp_path):
-    measurements, facts = campaign(repeats=3, rank_counts=(1,))
+    measurements, facts = one_block({"native": [1.0, 1.1], "docker-host": [1.2, 1.3]})
     measurements.to_csv(tmp_path / "m.csv", index=False)
     (tmp_path / "s.json").write_text(json.dumps(facts))
     argv = ["--measurements", str(tmp_path / "m.csv"), "--study", str(tmp_path / "s.json"), "-o", str(tmp_path / "report.html")]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from analysis_data import campaign
+from analysis_data import campaign, frame, row, study
 
 from tare import tables
 from tare.rounding import ABSENT, duration, half_up, overhead_percent, significant
@@ -149,3 +149,31 @@ def test_latex_is_escaped(data):
     text = tables.text("overhead", tables.build("overhead", *data), ".tex")
     assert r"O3\_native" in text
     assert r"ratio\_of\_medians" in text
+
+
+def scenarios(column, levels):
+    """Build native, and one container backend whose time grows by a tenth with each level."""
+    rows = [row("dac/gcc14/O2/n2r4", "native", 4, 1, 2.0)]
+    times = [(level, 2.0 * (1.1 + 0.1 * place)) for place, level in enumerate(levels)]
+    rows += [row("dac/gcc14/O2/n2r4", "docker-overlay", 4, number, time) for number, (_, time) in enumerate(times, 1)]
+    return frame(rows).assign(**{column: [None, *levels]})
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "levels"),
+    [("granularity", "containers_per_node", ["1", "2", "32"]), ("affinity", "affinity", ["any", "cpumem", "cpumempin"])],
+)
+def test_levels_are_compared_with_the_first_and_with_native(name, column, levels):
+    table = tables.build(name, scenarios(column, levels), study([]))
+    assert table["ratio_to_first"].tolist() == pytest.approx([1.0, 1.2 / 1.1, 1.3 / 1.1])
+    assert table["ratio_to_native"].tolist() == pytest.approx([1.1, 1.2, 1.3])
+
+
+def test_containers_per_node_have_the_papers_scenario_names():
+    table = tables.build("granularity", scenarios("containers_per_node", ["1", "3", "32"]), study([]))
+    assert table["scenario"].tolist() == ["SCE1", "", "SCE6"]
+
+
+@pytest.mark.parametrize("name", ["granularity", "affinity"])
+def test_a_study_without_the_factor_has_no_rows(name, data):
+    assert tables.build(name, *data).empty

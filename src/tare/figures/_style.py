@@ -118,7 +118,7 @@ def varying(table: pd.DataFrame, keys: list[str]) -> list[str]:
 
 def title_of(row: Study, keys: list[str]) -> str:
     """Return a panel's title: the app, then what varies."""
-    words = [f"{row[key]:g} nodes" if key == "nodes" else str(row[key]) for key in keys if not pd.isna(row[key])]
+    words = [f"{row[key]:g} {key}" if key in ("nodes", "ranks") else str(row[key]) for key in keys if not pd.isna(row[key])]
     return " ".join([str(row["app"]), *words])
 
 
