@@ -2,10 +2,11 @@
  *
  *   pinned COMMAND [ARGUMENT ...]
  *
- * The n-th rank of a node (PMIX or Open MPI says which it is: OMPI_COMM_WORLD_LOCAL_RANK) gets the n-th core: all hardware
- * threads of it that the process may use. The launcher's own binding is not used, because it takes the first node's CPU
- * numbers for every node's, and nodes that are parts of one machine have different ones.
- * Exit code: the command's; 2 when the rank is unknown or there are fewer cores than ranks; 127 when it cannot be started. */
+ * The n-th rank of a node (PMIX or Open MPI says which it is: OMPI_COMM_WORLD_LOCAL_RANK) gets the n-th core:
+ * all hardware threads of it that the process may use. The launcher's own binding is not used, because it
+ * takes the first node's CPU numbers for every node's, and nodes that are parts of one machine have different
+ * ones. Exit code: the command's; 2 when the rank is unknown or there are fewer cores than ranks; 127 when it
+ * cannot be started. */
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -61,12 +62,14 @@ int main(int argc, char **argv) {
     long rank = local_rank();
     cpu_set_t allowed, core;
     if (rank < 0 || sched_getaffinity(0, sizeof allowed, &allowed) != 0) {
-        fprintf(stderr, "pinned: error: OMPI_COMM_WORLD_LOCAL_RANK is not set to a number; start it by mpirun\n");
+        fprintf(stderr,
+                "pinned: error: OMPI_COMM_WORLD_LOCAL_RANK is not set to a number; start it by mpirun\n");
         return 2;
     }
     long cores = find_core(&allowed, rank, &core);
     if (rank >= cores) {
-        fprintf(stderr, "pinned: error: rank %ld of this node needs a core of its own; it has %ld\n", rank, cores);
+        fprintf(stderr, "pinned: error: rank %ld of this node needs a core of its own; it has %ld\n", rank,
+                cores);
         return 2;
     }
     if (sched_setaffinity(0, sizeof core, &core) != 0) {

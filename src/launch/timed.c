@@ -2,10 +2,11 @@
  *
  *   timed --out FILE [--timeout SECONDS] -- COMMAND [ARGUMENT ...]
  *
- * It runs where the command runs (inside the first container of a backend), so that the way into the container is not in the time.
- * FILE gets one JSON object: wall_s, user_s, sys_s (of the command and its waited-for children), exit_code, signal, timed_out, started_unix_s.
- * After SECONDS the command's process group gets SIGTERM, five seconds later SIGKILL. SIGTERM and SIGINT are passed on.
- * Exit code: the command's; 128 + signal; 124 after a time-out; 2 on a usage error; 127 when the command cannot be started. */
+ * It runs where the command runs (inside the first container of a backend), so that the way into the
+ * container is not in the time. FILE gets one JSON object: wall_s, user_s, sys_s (of the command and its
+ * waited-for children), exit_code, signal, timed_out, started_unix_s. After SECONDS the command's process
+ * group gets SIGTERM, five seconds later SIGKILL. SIGTERM and SIGINT are passed on. Exit code: the command's;
+ * 128 + signal; 124 after a time-out; 2 on a usage error; 127 when the command cannot be started. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,7 +21,9 @@ static const double grace_s = 5.0;
 static volatile sig_atomic_t child = 0;
 
 static void usage(const char *problem) {
-    fprintf(stderr, "timed: error: %s; usage: timed --out FILE [--timeout SECONDS] -- COMMAND [ARGUMENT ...]\n", problem);
+    fprintf(stderr,
+            "timed: error: %s; usage: timed --out FILE [--timeout SECONDS] -- COMMAND [ARGUMENT ...]\n",
+            problem);
     exit(2);
 }
 
@@ -57,7 +60,8 @@ static pid_t start(char **command) {
     _exit(127);
 }
 
-/* Wait for the child's exit or the deadline (seconds of the monotonic clock); return 1 when the child has ended. */
+/* Wait for the child's exit or the deadline (seconds of the monotonic clock); return 1 when the child has
+ * ended. */
 static int wait_until(double deadline, int *status, const sigset_t *watched) {
     for (;;) {
         pid_t ended = waitpid(child, status, WNOHANG);
@@ -66,7 +70,8 @@ static int wait_until(double deadline, int *status, const sigset_t *watched) {
         double left = deadline - now(CLOCK_MONOTONIC);
         if (left <= 0.0)
             return 0;
-        struct timespec pause = {.tv_sec = (time_t)left, .tv_nsec = (long)((left - (double)(time_t)left) * 1e9)};
+        struct timespec pause = {.tv_sec = (time_t)left,
+                                 .tv_nsec = (long)((left - (double)(time_t)left) * 1e9)};
         int caught = sigtimedwait(watched, NULL, &pause);
         if (caught == SIGTERM || caught == SIGINT)
             pass_on(caught);
@@ -81,8 +86,9 @@ static void write_result(const char *path, double wall_s, double started, int st
         fprintf(stderr, "timed: error: --out: cannot write '%s': %s\n", path, strerror(errno));
         exit(2);
     }
-    fprintf(file, "{\"wall_s\":%.9f,\"user_s\":%ld.%06ld,\"sys_s\":%ld.%06ld,", wall_s, (long)used.ru_utime.tv_sec,
-            (long)used.ru_utime.tv_usec, (long)used.ru_stime.tv_sec, (long)used.ru_stime.tv_usec);
+    fprintf(file, "{\"wall_s\":%.9f,\"user_s\":%ld.%06ld,\"sys_s\":%ld.%06ld,", wall_s,
+            (long)used.ru_utime.tv_sec, (long)used.ru_utime.tv_usec, (long)used.ru_stime.tv_sec,
+            (long)used.ru_stime.tv_usec);
     fprintf(file, "\"exit_code\":%d,\"signal\":%d,\"timed_out\":%s,\"started_unix_s\":%.3f}\n",
             WIFEXITED(status) ? WEXITSTATUS(status) : -1, WIFSIGNALED(status) ? WTERMSIG(status) : 0,
             timed_out ? "true" : "false", started);
