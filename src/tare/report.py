@@ -132,7 +132,20 @@ def measured_how(measurements: pd.DataFrame, study: Study, table: pd.DataFrame) 
         "method": method_of(study),
         "again": again(study),
         "adaptive": adaptive(table, study),
+        "digests": digests(study),
     }
+
+
+def digests(study: Study) -> dict[str, str]:
+    """Return which binaries and images the numbers belong to: what → digest, each once."""
+    found: dict[str, str] = {}
+    for cell in study["cells"]:
+        known = cell.get("digests") or {}
+        if known.get("binary"):
+            found[f"binary of {cell['app']}, {cell['toolchain']} {cell['flags']}"] = f"sha256:{known['binary']}"
+        for runtime, image in (known.get("images") or {}).items():
+            found[f"image of {runtime}"] = str(image)
+    return found
 
 
 def adaptive(table: pd.DataFrame, study: Study) -> dict[str, Any] | None:

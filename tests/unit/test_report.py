@@ -80,7 +80,15 @@ def test_the_latency_stands_beside(page):
 
 
 @pytest.mark.parametrize(
-    "needed", ["oversubscribed", "virtual: true", "mpirun -np 4 --wrap=docker-overlay build/spmd", "docker run"]
+    "needed",
+    [
+        "oversubscribed",
+        "virtual: true",
+        "mpirun -np 4 --wrap=docker-overlay build/spmd",
+        "docker run",
+        "sha256:b1b1",
+        "@sha256:c2c2",
+    ],
 )
 def test_the_page_says(page, needed):
     assert needed in " ".join(page.words)
