@@ -60,4 +60,4 @@ def test_native_and_singularity_are_launched_without_ssh_and_prove_their_nodes(e
         assert len({rank["hostname"] for rank in record["proof"]}) == 2
         (agent,) = [word for word in record["argv"] if word.endswith("/srun-agent")]
         assert Path(agent).is_relative_to(elsewhere.root / "results" / "closed" / "work")
-        assert not [word for word in record["argv"] if word.startswith("ssh")]
+        assert not [word for word in record["argv"] if word.startswith("ssh ")]

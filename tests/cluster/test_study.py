@@ -184,7 +184,7 @@ def test_more_repeats_top_every_cell_up_and_change_no_line_that_was_there(study:
         **{arm: [1, 2, 5] for arm in ("singularity", "docker-host", "docker-overlay")},
         **{"native": [1, 2, 3, 4, 5], "docker-macvlan": [3, 4, 5]},
     }
-    assert {study.stamp(arm)["pairs"] for arm in ARMS} == {3}
+    assert {study.stamp(arm)["pairs"] for arm in ARMS if arm != "native"} == {3}
 
 
 def test_another_size_is_measured_anew_and_the_two_are_never_mixed(study: Study) -> None:
