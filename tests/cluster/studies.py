@@ -161,6 +161,12 @@ class Study:
         _, stderr = self.running.communicate(timeout=120)
         return self.running.returncode, stderr
 
+    def stop(self) -> None:
+        """Interrupt the snakemake that was started, as Ctrl-C does."""
+        assert self.running is not None
+        self.running.send_signal(signal.SIGINT)
+        self.wait()
+
     def job(self) -> str:
         """The Slurm job that measures now."""
         return str(wait_for(self.job_now, "a measuring job", 90))
@@ -175,8 +181,7 @@ class Study:
     def clear(self) -> None:
         """Stop what still runs and remove everything of the study."""
         if self.running is not None and self.running.poll() is None:
-            self.running.terminate()
-            self.running.wait(timeout=60)
+            self.stop()
         job = self.job_now()
         if job is not None and job_is_there(job):
             run("scancel", job)
@@ -197,12 +202,17 @@ def job_is_there(job: str) -> bool:
     return bool(run("squeue", "--noheader", "--jobs", job, "--format", "%T").stdout.strip())
 
 
-def job_end(job: str) -> float:
-    """When a job ended, in seconds since 1970 as this machine counts them."""
+def fact(job: str, name: str) -> str:
+    """What Slurm says of a job."""
     line = output("scontrol", "show", "job", job, "--oneliner")
-    found = re.search(r" EndTime=(\S+)", line)
+    found = re.search(rf" {name}=(\S+)", line)
     assert found is not None, line
-    return time.mktime(time.strptime(found[1], "%Y-%m-%dT%H:%M:%S"))
+    return found[1]
+
+
+def job_end(job: str) -> float:
+    """When a job ended, in seconds since 1970."""
+    return time.mktime(time.strptime(fact(job, "EndTime"), "%Y-%m-%dT%H:%M:%S"))
 
 
 def processes(pattern: str) -> list[str]:
@@ -228,7 +238,7 @@ def leftovers(job: str) -> list[str]:
 
 def assert_clean(job: str) -> None:
     """Within half a minute a job and all that it started are gone."""
-    wait_for(lambda: not job_is_there(job), f"end of job {job}")
+    wait_for(lambda: not job_is_there(job), f"end of job {job}", 90)
     deadline = time.monotonic() + 30
     while (left := leftovers(job)) and time.monotonic() < deadline:
         time.sleep(0.5)
@@ -260,7 +270,7 @@ def cancel_the_job(_study: Study, job: str) -> None:
 
 
 def let_the_jobs_time_run_out(_study: Study, job: str) -> None:
-    """The job's time limit, moved to a moment from now, is what ends it."""
+    """The job's time limit is moved to a moment from now; Slurm looks at limits every half minute."""
     soon = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() + 2))
     output("scontrol", "update", f"JobId={job}", f"EndTime={soon}")
 
