@@ -64,15 +64,17 @@ def run(arguments: list[str]) -> int:
     """Run ``snakemake --profile slurm`` with more arguments; return its exit code."""
     workflow = Workflow.read(configuration(arguments))
     process = subprocess.Popen(["snakemake", "--profile", "slurm", "--quiet", "rules", *arguments], cwd=ROOT)
-    at_start, begin, shown = launches_done(workflow), time.monotonic(), -1
+    shown, first = launches_done(workflow), None
     while True:
         try:
             return process.wait(timeout=EVERY_S)
         except subprocess.TimeoutExpired:
-            done = launches_done(workflow)
-            if done != shown:
-                line = progress_line(done, at_start, launches_planned(workflow), time.monotonic() - begin)
-                print(f"{line}; {blocks_done(workflow)} of {len(workflow.blocks)} blocks", file=sys.stderr, flush=True)
-                shown = done
+            done, now = launches_done(workflow), time.monotonic()
+            if done == shown:
+                continue
+            first = first or (now, done)  # what came before the first launches was building: it says nothing of the pace
+            line = progress_line(done, first[1], launches_planned(workflow), now - first[0])
+            print(f"{line}; {blocks_done(workflow)} of {len(workflow.blocks)} blocks", file=sys.stderr, flush=True)
+            shown = done
         except KeyboardInterrupt:
             return process.wait()
