@@ -1,5 +1,6 @@
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,11 @@ from test_stats import one_block
 
 from tare import figures
 from tare.figures import _style
+
+
+@cache
+def drawn(name):
+    return figures.draw(name, *tour())
 
 
 @pytest.fixture(scope="module")
@@ -27,15 +33,15 @@ AWKWARD = {
 
 
 @pytest.mark.parametrize("name", figures.names())
-def test_every_figure_is_drawn_in_both_formats(name, data):
-    figure = figures.draw(name, *data)
+def test_every_figure_is_drawn_in_both_formats(name):
+    figure = drawn(name)
     assert figures.image(figure, ".png").startswith(b"\x89PNG")
     assert b"<svg" in figures.image(figure, ".svg")
 
 
 @pytest.mark.parametrize("name", figures.names())
-def test_axes_with_numbers_say_what_and_in_which_unit(name, data):
-    labels = [axes.get_ylabel() for axes in figures.draw(name, *data).axes if axes.axison]
+def test_axes_with_numbers_say_what_and_in_which_unit(name):
+    labels = [axes.get_ylabel() for axes in drawn(name).axes if axes.axison]
     assert any(re.search(r"\[.+\]", label) for label in labels)
 
 

@@ -47,11 +47,10 @@ def test_planted_failures_are_failed_repeats_without_a_time():
     assert sum(cell["failed"] for cell in facts["cells"]) == len(failed)
 
 
-@pytest.mark.parametrize("n", [5, 10])
-def test_false_alarms_are_as_rare_as_promised(n):
+def test_false_alarms_are_as_rare_as_promised():
     alarms = []
     for seed in range(100):
-        table = judged(*simulated(MODEL | {"repeats": n, "seed": seed, "ranks": [1, 2, 4], "backends": ZEROS}))
+        table = judged(*simulated(MODEL | {"repeats": 5, "seed": seed, "ranks": [1, 2, 4], "backends": ZEROS}))
         wall = table[(table["metric"] == "wall_s") & table["counted"]]
         alarms.append(bool(wall["verdict"].isin(["slower", "faster"]).any()))
     assert sum(alarms) <= 12  # at most 5 % of 100 expected; more than 12 has a chance below 0.2 %
