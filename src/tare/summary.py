@@ -11,7 +11,7 @@ import pandas as pd
 from tare import analysis, answers, facts
 from tare.audit import MATCH, audit
 from tare.measurements import BASELINE, NOISE_FLOOR, Study, read_pair, rows_of
-from tare.report import warnings
+from tare.report_answer import warnings
 from tare.rounding import ABSENT, overhead_percent
 from tare.stats import settings_of
 from tare.verdicts import EQUIVALENT, FASTER, SLOWER, judged
