@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tare.cases import plan_document
-from tare.collect import collect
 from tare.config import load_manifests, load_site, load_study, load_toolchains
 from tare.errors import TareError
 from tare.images import main as image
@@ -36,23 +35,11 @@ def measure(argv: list[str]) -> None:
     measure_block(arguments.plan.resolve(), arguments.block)
 
 
-def collect_study(argv: list[str]) -> None:
-    """Turn a study's records into measurements.csv, metrics.csv and study.json."""
-    parser = argparse.ArgumentParser(prog="tare collect", description=collect_study.__doc__)
-    parser.add_argument("--plan", required=True, type=Path)
-    for name in ("measurements", "metrics", "study"):
-        parser.add_argument(f"--{name}", required=True, type=Path, help="to be written")
-    arguments = parser.parse_args(argv)
-    main_metrics = {app: manifest["metric"]["name"] for app, manifest in load_manifests().items()}
-    collect(arguments.plan, main_metrics, arguments.measurements, arguments.metrics, arguments.study)
-
-
 VERBS: dict[str, Callable[[list[str]], int | None]] = {
     "run": run,
     "plan": plan,
     "image": image,
     "measure": measure,
-    "collect": collect_study,
 }
 
 

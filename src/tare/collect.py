@@ -1,25 +1,25 @@
 """From records to ``measurements.csv`` (one row per repeat) and ``study.json`` (what was planned, run, failed, skipped)."""
 
+import argparse
 import csv
 import datetime
 import io
 import json
-import re
 import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from tare.analysis import guarded
 from tare.cases import BASELINE, NOISE_FLOOR, Arm, Block, block_from_document
-from tare.config import Mapping
+from tare.config import Mapping, load_manifests
 from tare.errors import TareError
+from tare.measurements import METRIC_COLUMNS
+from tare.metrics import further_rows
 from tare.records import Record, Store, counted, read_records, validated, write_atomically
 from tare.yamlio import ROOT
 
-METRIC_COLUMNS = (
-    *("app", "userland", "toolchain", "flags", "backend", "ranks", "rep", "block"),
-    *("session", "round", "metric", "size", "value"),
-)
 COLUMNS = (
     *("app", "toolchain", "flags", "backend", "ranks", "rep", "wall_s", "app_s", "nodes", "block", "round", "order"),
     *("session", "status", "exit_code", "processes", "oversubscribed", "interconnect", "userland", "metric", "value"),
@@ -44,23 +44,6 @@ def row(record: Record, rep: int, metric: str) -> Mapping:
         "hosts": " ".join(record["hosts"]),
     }
     return {column: derived.get(column, record.get(column)) for column in COLUMNS}
-
-
-def metric_rows(records: list[Record]) -> list[Mapping]:
-    """Return every number of a cell's repeats in long form; the app names its metrics with their units."""
-    return [
-        {**{column: record.get(column) for column in METRIC_COLUMNS}, "rep": rep, **sized(metric), "value": value}
-        for rep, record in enumerate(records, start=1)
-        for metric, value in sorted(record["metrics"].items())
-    ]
-
-
-def sized(metric: str) -> Mapping:
-    """Return a metric and the message size that its name carries: ``latency_8B_us`` is ``latency_us`` at 8 bytes."""
-    found = re.search(r"_(\d+)B_", metric)
-    if found is None:
-        return {"metric": metric, "size": None}
-    return {"metric": metric.replace(found.group(), "_"), "size": int(found.group(1))}
 
 
 def startup_s(startup: Mapping) -> float | None:
@@ -158,8 +141,10 @@ def collect(plan_path: Path, main_metrics: dict[str, str], csv_path: Path, metri
             path = store.records(block.setting.id, arm.name)
             records = [validated(record, str(path)) for record in counted(read_records(path), stamp["plan"])]
             everything += records
-            metrics += metric_rows(records)
-            rows += cell_rows(records, main_metrics[block.setting.app])
+            measured = cell_rows(records, main_metrics[block.setting.app])
+            rows += measured
+            for line, record in zip(measured, records, strict=True):
+                metrics += further_rows(line, record["metrics"])
             cells.append(describe_cell(block, arm, stamp, records))
     check_checksums(everything)
     facts: dict[str, Any] = {
@@ -178,3 +163,18 @@ def collect(plan_path: Path, main_metrics: dict[str, str], csv_path: Path, metri
     write_atomically(csv_path, csv_text(rows))
     write_atomically(metrics_path, csv_text(metrics, METRIC_COLUMNS))
     write_atomically(study_path, json.dumps(facts, indent=1, sort_keys=True) + "\n")
+
+
+def write(argv: list[str]) -> None:
+    """Turn a study's records into measurements.csv, metrics.csv and study.json."""
+    parser = argparse.ArgumentParser(prog="python -m tare.collect", description=write.__doc__)
+    parser.add_argument("--plan", required=True, type=Path)
+    for name in ("measurements", "metrics", "study"):
+        parser.add_argument(f"--{name}", required=True, type=Path, help="to be written")
+    arguments = parser.parse_args(argv)
+    main_metrics = {app: manifest["metric"]["name"] for app, manifest in load_manifests().items()}
+    collect(arguments.plan, main_metrics, arguments.measurements, arguments.metrics, arguments.study)
+
+
+if __name__ == "__main__":
+    sys.exit(guarded(write, sys.argv[1:]))

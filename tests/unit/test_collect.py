@@ -9,7 +9,7 @@ import pytest
 from planning import embedded, study
 
 from tare.cases import Block, block_from_document, plan_document
-from tare.collect import COLUMNS, collect, sized
+from tare.collect import COLUMNS, collect
 from tare.config import Mapping, load_manifests, load_toolchains
 from tare.errors import TareError
 from tare.records import Record, Store, append_record, make_stamp, plan_digests, write_atomically
@@ -235,15 +235,3 @@ def test_a_failed_record_with_a_time_is_refused(bench: Bench) -> None:
     bench.stamp()
     with pytest.raises(TareError, match="a failed record has a time: found"):
         bench.collect()
-
-
-@pytest.mark.parametrize(
-    ("name", "metric", "size"),
-    [
-        ("latency_8B_us", "latency_us", 8),
-        ("bandwidth_64B_MB_per_s", "bandwidth_MB_per_s", 64),
-        ("app_s", "app_s", None),
-    ],
-)
-def test_the_size_in_a_metrics_name_has_a_column_of_its_own(name: str, metric: str, size: int | None) -> None:
-    assert sized(name) == {"metric": metric, "size": size}

@@ -7,7 +7,7 @@ rule write_table:
         metrics=f"{TARE.results}/metrics.csv",
         study=f"{TARE.results}/study.json",
         module="src/tare/tables/{table}.py",
-        statistics="src/tare/stats.py",
+        shared=SHARED,
     output:
         f"{TARE.results}/tables/{{table}}.csv",
     log:

@@ -11,6 +11,11 @@ from tare.workflow import names, read_or_exit
 TARE = read_or_exit(config)
 TABLES = names("tables")
 FIGURES = names("figures")
+# What all tables and figures are made with; a table's or figure's own module is an input of its rule alone.
+SHARED = [
+    f"src/tare/{name}.py"
+    for name in ("measurements", "methods", "quality", "rounding", "stats", "verdicts")
+]
 
 shell.executable("bash")
 shell.prefix(f"set -euo pipefail; export PYTHONPATH={SOURCE}; ")

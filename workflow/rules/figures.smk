@@ -7,7 +7,7 @@ rule draw_figure:
         metrics=f"{TARE.results}/metrics.csv",
         study=f"{TARE.results}/study.json",
         module="src/tare/figures/{figure}.py",
-        statistics="src/tare/stats.py",
+        shared=SHARED,
     output:
         svg=f"{TARE.results}/figures/{{figure}}.svg",
         png=f"{TARE.results}/figures/{{figure}}.png",

@@ -58,5 +58,5 @@ rule collect_study:
     conda:
         "../envs/analysis.yaml"
     shell:
-        "python3 -m tare.cli collect --plan {input.plan} --measurements {output.measurements} --metrics {output.metrics}"
+        "python3 -m tare.collect --plan {input.plan} --measurements {output.measurements} --metrics {output.metrics}"
         " --study {output.study} &> {log}"

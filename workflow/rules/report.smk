@@ -7,9 +7,9 @@ rule write_report:
         metrics=f"{TARE.results}/metrics.csv",
         study=f"{TARE.results}/study.json",
         template=sorted(str(path) for path in Path("workflow/report").iterdir()),
-        modules=sorted(str(path) for path in Path("src/tare").glob("figures/[!_]*.py")),
-        module="src/tare/report.py",
-        statistics="src/tare/stats.py",
+        figures=[f"src/tare/figures/{name}.py" for name in FIGURES],
+        modules=sorted(str(path) for path in Path("src/tare").glob("report*.py")),
+        shared=SHARED,
     output:
         f"{TARE.results}/report.html",
     log:
