@@ -27,6 +27,8 @@ void outcome_add_metric(struct outcome *outcome, const char *name, double value)
 }
 
 /* Why this number of ranks will not do; NULL if it will. */
+MPI_Comm harness_comm;
+
 static const char *refuse_ranks(const struct app *app, const struct world *world) {
     int ranks = world->size - app->extra_processes;
     if (ranks < 1)
@@ -40,11 +42,11 @@ static const char *refuse_ranks(const struct app *app, const struct world *world
 
 static double run_timed(const struct app *app, const struct world *world) {
     double seconds, longest;
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(harness_comm);
     double start = MPI_Wtime();
     app->run(world);
     seconds = MPI_Wtime() - start;
-    MPI_Reduce(&seconds, &longest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    MPI_Reduce(&seconds, &longest, 1, MPI_DOUBLE, MPI_MAX, 0, harness_comm);
     return longest; /* on rank 0 */
 }
 
@@ -122,7 +124,7 @@ static int report(const struct app *app, const struct world *world, bool osu, do
         }
     }
     free(text.at);
-    MPI_Bcast(&code, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    MPI_Bcast(&code, 1, MPI_INT, 0, harness_comm);
     return code;
 }
 
@@ -144,6 +146,7 @@ int harness_main(const struct app *app, int argc, char **argv) {
     int code = EXIT_USAGE;
     struct demand demand = options_parse(app, argc, argv);
     MPI_Init(&argc, &argv);
+    MPI_Comm_dup(MPI_COMM_WORLD, &harness_comm);
     MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world.size);
     const char *reason = refuse_ranks(app, &world);
@@ -152,6 +155,7 @@ int harness_main(const struct app *app, int argc, char **argv) {
     else if (world.rank == 0)
         fprintf(stderr, "%s: error: %d %s: %s; start it with another number\n", app->name, world.size,
                 world.size == 1 ? "process" : "processes", reason);
+    MPI_Comm_free(&harness_comm);
     MPI_Finalize();
     return code;
 }

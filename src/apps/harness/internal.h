@@ -4,6 +4,8 @@
 
 #include "harness.h"
 
+#include <mpi.h>
+
 /* What the command line asks of the harness itself. */
 struct demand {
     bool spoil; /* --inject_wrong_answer */
@@ -22,6 +24,10 @@ void text_add(struct text *text, const char *format, ...) __attribute__((format(
 void text_add_string(struct text *text, const char *string);
 void text_add_number(struct text *text, double number);
 void text_add_options(struct text *text, const struct app *app);
+
+/* The harness's own communicator. A rank whose run is over may be in the harness's messages while another
+ * still takes whatever comes to it in the app's: they must never meet. */
+extern MPI_Comm harness_comm;
 
 /* links.c: collective; the TCP connections between the ranks, on rank 0. */
 struct links {

@@ -165,7 +165,7 @@ struct links links_gather(const struct world *world) {
     int *bytes = harness_allocate((size_t)world->size, sizeof *bytes);
     int *offsets = harness_allocate((size_t)world->size, sizeof *offsets);
     all.start = harness_allocate((size_t)world->size + 1, sizeof *all.start);
-    MPI_Gather(&own.count, 1, MPI_INT, all.start + 1, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    MPI_Gather(&own.count, 1, MPI_INT, all.start + 1, 1, MPI_INT, 0, harness_comm);
     for (int rank = 0; rank < world->size; rank++) {
         bytes[rank] = all.start[rank + 1] * bytes_each;
         offsets[rank] = all.start[rank] * bytes_each;
@@ -173,7 +173,7 @@ struct links links_gather(const struct world *world) {
     }
     all.at = harness_allocate((size_t)all.start[world->size], sizeof *all.at);
     MPI_Gatherv(own.links, own.count * bytes_each, MPI_BYTE, all.at, bytes, offsets, MPI_BYTE, 0,
-                MPI_COMM_WORLD);
+                harness_comm);
     match_ends(all.at, all.start[world->size]);
     free(own.links);
     free(bytes);

@@ -90,8 +90,8 @@ static struct proof read_proof(const struct world *world) {
 static void pass_around_ring(const struct world *world) {
     int sent = world->rank, received;
     MPI_Sendrecv(&sent, 1, MPI_INT, (world->rank + 1) % world->size, 0, &received, 1, MPI_INT,
-                 (world->rank + world->size - 1) % world->size, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    MPI_Barrier(MPI_COMM_WORLD);
+                 (world->rank + world->size - 1) % world->size, 0, harness_comm, MPI_STATUS_IGNORE);
+    MPI_Barrier(harness_comm);
 }
 
 static void add_word(struct text *text, const char *key, const char *value) {
@@ -123,7 +123,7 @@ void proof_add(struct text *text, const struct world *world) {
     struct links links = links_gather(world);
     struct proof own = read_proof(world);
     struct proof *proofs = harness_allocate((size_t)world->size, sizeof own);
-    MPI_Gather(&own, (int)sizeof own, MPI_BYTE, proofs, (int)sizeof own, MPI_BYTE, 0, MPI_COMM_WORLD);
+    MPI_Gather(&own, (int)sizeof own, MPI_BYTE, proofs, (int)sizeof own, MPI_BYTE, 0, harness_comm);
     for (int rank = 0; world->rank == 0 && rank < world->size; rank++) {
         text_add(text, rank > 0 ? "," : "");
         add_proof(text, &proofs[rank]);
