@@ -4,10 +4,10 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 cluster := cluster/tare-cluster
-on_login := $(cluster) exec --
+on_login := $(cluster) exec -- env CI=$(CI)
 
 .NOTPARALLEL:
-.PHONY: help up down status shell run test test-login test-cluster test-lifecycle lint lint-here bench clean
+.PHONY: help up down status shell run replay test test-login test-cluster test-lifecycle lint lint-here bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */  make \1\t/' | expand -t 22
@@ -27,6 +27,9 @@ shell: ## a shell on the login node, as the job user, in the checkout
 run: up ## the study: build, measure, analyse, report (ARGS='-n': more arguments for snakemake)
 	$(on_login) python3 -m tare.cli run $(ARGS)
 	@ls -1 results/*/report.html
+
+replay: up ## the published data instead of measured ones: the same tables, figures and report, and an audit of every printed number
+	$(on_login) python3 -m tare.replay config/studies/replay-*.yaml
 
 test: up test-login test-cluster test-lifecycle ## everything: lint, unit, apps, workflow, cluster, the cluster's life on the host
 
