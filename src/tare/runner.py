@@ -388,10 +388,13 @@ class Session:
 
 
 def run_killable(argv: list[str], timeout_s: float) -> tuple[int, str, str]:
-    """Run a launch with a clean environment; kill its whole group when it does not end or this job is told to leave."""
+    """Run a launch with a clean environment; kill its whole group when it does not end or this job is told to leave.
+
+    When this process is killed, the kernel tells the launch to leave (setpriv): Slurm does not find it in its own session.
+    """
     environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
     process = subprocess.Popen(
-        argv,
+        ["setpriv", "--pdeathsig", "TERM", *argv],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
