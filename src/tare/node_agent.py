@@ -14,6 +14,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tare.proof import parse_list
+
 Answer = dict[str, Any]
 NAMESPACES = ("net", "mnt", "uts", "pid", "user")
 
@@ -99,11 +101,7 @@ def core(cpu: int) -> list[int]:
     path = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
     if not path.is_file():
         return [cpu]
-    members: list[int] = []
-    for part in path.read_text().strip().split(","):
-        first, _, last = part.partition("-")
-        members += range(int(first), int(last or first) + 1)
-    return members
+    return sorted(parse_list(path.read_text()))
 
 
 def cpu_model() -> str | None:

@@ -14,7 +14,7 @@ from tare.cases import Block
 from tare.config import Mapping
 from tare.errors import TareError
 from tare.launch import interfaces_of, srun_agent
-from tare.proof import Place, parse_list
+from tare.proof import Place
 from tare.records import file_sha256
 from tare.yamlio import ROOT
 
@@ -302,5 +302,4 @@ def block_digests(block: Block) -> dict[str, Any]:
 
 def cpu_list(cpus: list[int]) -> str:
     """Return CPUs as a list that Docker takes."""
-    assert parse_list(",".join(map(str, cpus))) == set(cpus)
     return ",".join(map(str, cpus))
