@@ -20,7 +20,7 @@ from studies import (
     wait_for,
 )
 
-from tare.cases import round_order
+from tare.cases import BASELINE, round_order
 
 Fault = Callable[[Study, str], None]
 ARMS = ["native", "docker-overlay"]
@@ -87,8 +87,10 @@ class Interrupted:
     def test_afterwards_every_cell_is_complete_and_nothing_is_left(self, study: Study) -> None:
         for arm in ARMS:
             stamp = study.stamp(arm)
-            assert (stamp["pairs"], stamp["failed"], stamp["skipped"]) == (self.repeats, 0, None)
-            assert stamp["measured"] - stamp["pairs"] <= self.struck
+            # A strike between the two launches of a round leaves a record without its partner; native is its own partner.
+            pairs = stamp["measured"] if arm == BASELINE else self.repeats
+            assert (stamp["pairs"], stamp["failed"], stamp["skipped"]) == (pairs, 0, None)
+            assert self.repeats <= stamp["measured"] <= self.repeats + self.struck
         assert not list(study.root.glob("work/*"))
         assert not list(study.root.glob("records/**/lease"))
         done = run(*study.argv("-n", *study.targets()))
