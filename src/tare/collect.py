@@ -69,7 +69,7 @@ def read_stamp(store: Store, setting_id: str, arm: str) -> Record:
     return stamps[0]
 
 
-def describe_cell(block: Block, arm: Arm, stamp: Record, records: list[Record]) -> Mapping:
+def describe_cell(block: Block, arm: Arm, stamp: Record, records: list[Record], manifest: Mapping) -> Mapping:
     """Return one cell for ``study.json``."""
     setting = block.setting
     last = records[-1] if records else {}
@@ -96,6 +96,10 @@ def describe_cell(block: Block, arm: Arm, stamp: Record, records: list[Record]) 
         "startup": last.get("startup"),
         "hosts": last.get("hosts"),
         "options": setting.options,
+        "metric": manifest["metric"]["name"],
+        "unit": manifest["metric"]["unit"],
+        "better": manifest["metric"]["better"],
+        "metrics": manifest["metrics"],
         "digests": last.get("digests"),
     }
 
@@ -126,7 +130,7 @@ def commit() -> str | None:
     return done.stdout.strip() or None
 
 
-def collect(plan_path: Path, main_metrics: dict[str, str], csv_path: Path, metrics_path: Path, study_path: Path) -> None:
+def collect(plan_path: Path, manifests: dict[str, Mapping], csv_path: Path, metrics_path: Path, study_path: Path) -> None:
     """Write a study's measurements and facts, from its plan, stamps and records."""
     plan = json.loads(plan_path.read_text(encoding="utf-8"))
     store = Store(plan_path.parent)
@@ -141,11 +145,12 @@ def collect(plan_path: Path, main_metrics: dict[str, str], csv_path: Path, metri
             path = store.records(block.setting.id, arm.name)
             records = [validated(record, str(path)) for record in counted(read_records(path), stamp["plan"])]
             everything += records
-            measured = cell_rows(records, main_metrics[block.setting.app])
+            manifest = manifests[block.setting.app]
+            measured = cell_rows(records, manifest["metric"]["name"])
             rows += measured
             for line, record in zip(measured, records, strict=True):
                 metrics += further_rows(line, record["metrics"])
-            cells.append(describe_cell(block, arm, stamp, records))
+            cells.append(describe_cell(block, arm, stamp, records, manifest))
     check_checksums(everything)
     facts: dict[str, Any] = {
         "study": plan["study"],
@@ -172,8 +177,7 @@ def write(argv: list[str]) -> None:
     for name in ("measurements", "metrics", "study"):
         parser.add_argument(f"--{name}", required=True, type=Path, help="to be written")
     arguments = parser.parse_args(argv)
-    main_metrics = {app: manifest["metric"]["name"] for app, manifest in load_manifests().items()}
-    collect(arguments.plan, main_metrics, arguments.measurements, arguments.metrics, arguments.study)
+    collect(arguments.plan, load_manifests(), arguments.measurements, arguments.metrics, arguments.study)
 
 
 if __name__ == "__main__":

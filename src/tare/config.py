@@ -136,8 +136,15 @@ def load_manifests() -> dict[str, Mapping]:
         check(manifest, "app", shown(path))
         if manifest["app"] != path.stem or not path.with_suffix(".c").is_file():
             raise TareError(f"{shown(path)}: app: {manifest['app']!r} needs {path.stem}.c beside it and the same name")
-        manifests[path.stem] = {"extra_processes": 0, **manifest}
+        manifests[path.stem] = completed_manifest(manifest)
     return manifests
+
+
+def completed_manifest(manifest: Mapping) -> Mapping:
+    """Return a manifest with its defaults; of a metric, a lower number is better unless it says otherwise."""
+    metric = {"better": "lower", **manifest["metric"]}
+    further = [{"better": "lower", **entry} for entry in manifest.get("metrics", [])]
+    return {"extra_processes": 0, **manifest, "metric": metric, "metrics": further}
 
 
 def complete_options(manifest: Mapping, given: Mapping, where: str) -> Mapping:

@@ -9,10 +9,12 @@ from scipy.special import stdtr
 
 from tare.measurements import BASELINE, Study, measured, rows_of
 from tare.methods import beyond_whiskers
+from tare.metrics import LOWER, Scale
 from tare.stats import Floats, Measure, Sample, compare, metric_values, samples, settings_of
 from tare.verdicts import holm
 
 WALL: Measure = ("wall_s", None)
+SECONDS = Scale("s", LOWER)
 MAD_LIMIT = 3.5
 MAD_SCALE = 0.6744897501960817  # the 75th percentile of a standard normal: makes the MAD of normal data their deviation
 
@@ -63,8 +65,8 @@ def outliers(measurements: pd.DataFrame, study: Study) -> pd.DataFrame:
         }
         if cell["backend"] != BASELINE and BASELINE in arms:
             native = arms[BASELINE]
-            every = compare(WALL, sample, native, confidence, delta)
-            fewer = compare(WALL, kept(sample), kept(native), confidence, delta)
+            every = compare(WALL, SECONDS, sample, native, confidence, delta)
+            fewer = compare(WALL, SECONDS, kept(sample), kept(native), confidence, delta)
             line |= {"ratio": every.ratio, "low": every.low, "high": every.high}
             line |= {"ratio_without": fewer.ratio, "low_without": fewer.low, "high_without": fewer.high}
         lines.append(line)

@@ -15,6 +15,7 @@ import pandas as pd
 from scipy.special import stdtr, stdtrit
 
 from tare.measurements import BASELINE, NOISE_FLOOR, PAIR, Study, measured
+from tare.metrics import Scale, scale_of
 from tare.rounding import number
 
 Floats = npt.NDArray[np.float64]
@@ -121,17 +122,6 @@ def has_spread(deviation: float) -> bool:
     return deviation > 1e-12
 
 
-def higher_is_better(metric: str) -> bool:
-    """Tell a rate from a time by its name: units are in names, and a rate's ends in ``_per_s``."""
-    return metric.endswith("_per_s")
-
-
-def metric_unit(metric: str) -> str:
-    """Return the unit that a metric's name ends in (``half_round_trip_s`` → s, ``sent_bytes_per_s`` → bytes/s)."""
-    name, _, rate = metric.partition("_per_")
-    return f"{name.rpartition('_')[2]}/{rate}" if rate else name.rpartition("_")[2]
-
-
 LONG = ["block", "metric", "size", "backend", *PAIR, "number"]
 
 
@@ -196,6 +186,7 @@ class Comparison:
 
     metric: str
     unit: str
+    better: str  # lower, or higher for a rate
     size: float | None  # bytes of a message
     n: int
     n_native: int
@@ -218,23 +209,23 @@ class Comparison:
     cv: float | None
 
 
-def compare(measure: Measure, cell: Sample, native: Sample, confidence: float, delta: float) -> Comparison:
+def compare(measure: Measure, scale: Scale, cell: Sample, native: Sample, confidence: float, delta: float) -> Comparison:
     """Compare one cell's repeats with native's in one metric (at one message size)."""
     metric, size = measure
     mine, partners = pairs(cell, native)
     unpaired = not cell.has_rounds and not native.has_rounds
-    sign = -1 if higher_is_better(metric) else 1
-    ratios = (mine / partners) ** sign
-    logs = log_ratio_unpaired(cell.values**sign, native.values**sign) if unpaired else log_ratio_paired(ratios)
+    ratios = (mine / partners) ** scale.sign
+    logs = log_ratio_unpaired(cell.values**scale.sign, native.values**scale.sign) if unpaired else log_ratio_paired(ratios)
     own, other = spread(cell.values), spread(native.values)
-    of_medians = (own.median / other.median) ** sign if own.median and other.median else None
+    of_medians = (own.median / other.median) ** scale.sign if own.median and other.median else None
     difference = median_or_none(mine - partners)
     if unpaired and own.median is not None and other.median is not None:
         difference = own.median - other.median
     interval = logs.interval(confidence) if logs else None
     return Comparison(
         metric=metric,
-        unit=metric_unit(metric),
+        unit=scale.unit,
+        better=scale.better,
         size=size,
         n=own.n,
         n_native=other.n,
@@ -299,7 +290,7 @@ def cell_rows(cell: Study, block: dict[Measure, dict[str, Sample]], study: Study
     for measure in (*times, *sorted(set(block) - set(times), key=lambda found: (found[0], found[1] or 0.0))):
         arms = block.get(measure, {})
         own, native = arms.get(cell["backend"], NOTHING), arms.get(BASELINE, NOTHING)
-        yield facts | asdict(compare(measure, own, native, confidence, delta))
+        yield facts | asdict(compare(measure, scale_of(measure[0], cell), own, native, confidence, delta))
 
 
 def with_floor(table: pd.DataFrame) -> pd.DataFrame:

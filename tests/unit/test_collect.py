@@ -70,9 +70,8 @@ class Bench:
 
     def collect(self) -> tuple[list[dict[str, str]], dict[str, Any]]:
         """The rows and facts that collecting writes."""
-        metrics = {app: manifest["metric"]["name"] for app, manifest in load_manifests().items()}
         measurements, facts = self.store.root / "measurements.csv", self.store.root / "study.json"
-        collect(self.plan_path, metrics, measurements, self.store.root / "metrics.csv", facts)
+        collect(self.plan_path, load_manifests(), measurements, self.store.root / "metrics.csv", facts)
         with measurements.open(newline="") as file:
             rows = list(csv.DictReader(file))
         return rows, json.loads(facts.read_text())

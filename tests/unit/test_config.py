@@ -295,8 +295,8 @@ def test_every_app_has_a_program_and_a_manifest_of_one_name() -> None:
 
 
 def test_a_manifest_with_a_misspelt_key_is_refused() -> None:
-    manifest = {**load_manifests()["dac"], "metrics": {}}
-    with pytest.raises(TareError, match="unknown key 'metrics'; did you mean 'metric'"):
+    manifest = {**load_manifests()["dac"], "metrix": {}}
+    with pytest.raises(TareError, match="unknown key 'metrix'; did you mean 'metric"):
         check(manifest, "app", "dac.yaml")
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from analysis_data import campaign, cell, frame, row, study
 
-from tare.stats import PAIRED, UNPAIRED, higher_is_better, log_ratio_paired, metric_unit, overheads, spread
+from tare.metrics import Scale, scale_by_name, scale_of
+from tare.stats import PAIRED, UNPAIRED, log_ratio_paired, overheads, spread
 
 BLOCK = "dac/gcc14/O2/n2r2"
 
@@ -113,12 +114,30 @@ def test_a_rate_that_drops_is_an_overhead():
     assert found["unit"] == "bytes/s"
 
 
+def test_the_manifest_says_what_the_name_of_a_rate_does_not():
+    measurements, facts = one_block({"native": [1.0, 1.0, 1.0], "docker-host": [1.0, 1.0, 1.0]})
+    measurements["metric"] = "performance"
+    measurements["value"] = np.where(measurements["backend"] == "native", 100.0, 80.0)
+    for planned in facts["cells"]:
+        planned |= {"metric": "performance", "unit": "ns/day", "better": "higher"}
+    found = only(overheads(measurements, facts), "docker-host", "performance")
+    assert (found["ratio"], found["unit"], found["better"]) == (pytest.approx(1.25), "ns/day", "higher")
+
+
 @pytest.mark.parametrize(
-    ("name", "unit", "rate"),
-    [("wall_s", "s", False), ("half_round_trip_s", "s", False), ("sent_bytes_per_s", "bytes/s", True)],
+    ("name", "unit", "better"),
+    [("wall_s", "s", "lower"), ("half_round_trip_s", "s", "lower"), ("sent_bytes_per_s", "bytes/s", "higher")],
 )
-def test_a_metrics_name_says_its_unit_and_its_direction(name, unit, rate):
-    assert (metric_unit(name), higher_is_better(name)) == (unit, rate)
+def test_a_metrics_name_says_its_unit_and_its_direction(name, unit, better):
+    assert scale_by_name(name) == Scale(unit, better)
+
+
+def test_declared_scales_win_over_names():
+    declared = [{"name": "hpl", "unit": "GFLOP/s", "better": "higher"}]
+    cell = {"metric": "own_s", "unit": "Gs", "better": "higher", "metrics": declared}
+    assert scale_of("own_s", cell) == Scale("Gs", "higher")
+    assert scale_of("hpl", cell) == Scale("GFLOP/s", "higher")
+    assert scale_of("half_round_trip_s", cell) == Scale("s", "lower")
 
 
 def test_data_without_rounds_are_compared_unpaired():

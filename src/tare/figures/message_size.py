@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from tare.figures._style import backends_of, empty, legend_above, looks, panels, size_text
 from tare.measurements import BASELINE, NOISE_FLOOR, Study
-from tare.stats import higher_is_better, metric_unit
+from tare.metrics import HIGHER, Scale, scale_by_name, scales
 
 KEYS = ["app", "nodes", "ranks", "metric"]
 
@@ -22,13 +22,15 @@ def draw(_: pd.DataFrame, study: Study) -> Figure:
     rows = sized(study)
     if rows.empty:
         return empty("no message sizes in this study")
+    known = scales(study)
     kinds = rows[["app", "ranks", "metric"]].drop_duplicates().to_numpy().tolist()
     figure, grid = panels(2, len(kinds), 3.8, 2.3)
     for column, (app, ranks, metric) in zip(grid.T, kinds, strict=True):
+        scale = known.get((app, metric)) or scale_by_name(metric)
         here = rows[(rows["app"] == app) & (rows["ranks"] == ranks) & (rows["metric"] == metric)]
-        lines(column[0], column[1], here.groupby(["backend", "size"])["value"].median(), metric, backends_of(study))
+        lines(column[0], column[1], here.groupby(["backend", "size"])["value"].median(), scale, backends_of(study))
         column[0].set_title(f"{app}, {ranks:g} ranks")
-        column[0].set_ylabel(f"{metric} [{metric_unit(metric)}]")
+        column[0].set_ylabel(f"{metric} [{scale.unit}]")
     grid[1, 0].set_ylabel("overhead [%]")
     legend_above(figure, grid)
     return figure
@@ -40,11 +42,16 @@ def sized(study: Study) -> pd.DataFrame:
     rows = rows[(rows["size"] > 0) & (rows["value"] > 0) & (rows["backend"] != NOISE_FLOOR)]
     trips = rows[rows["metric"] == "half_round_trip_s"]
     rates = trips.assign(metric="bandwidth_bytes_per_s", value=trips["size"] / trips["value"])
-    measured_already = rates["app"].isin(rows.loc[rows["metric"].map(higher_is_better).astype(bool), "app"])
+    measured_already = rates["app"].isin(rows.loc[rows["metric"].map(is_rate).astype(bool), "app"])
     return pd.concat([rows, rates[~measured_already]], ignore_index=True)
 
 
-def lines(above: Axes, below: Axes, medians: Any, metric: str, backends: list[str]) -> None:
+def is_rate(metric: str) -> bool:
+    """Tell a bandwidth from a latency by its name."""
+    return scale_by_name(metric).better == HIGHER
+
+
+def lines(above: Axes, below: Axes, medians: Any, scale: Scale, backends: list[str]) -> None:
     """Draw one metric: values above, overhead below."""
     native = medians.get(BASELINE)
     for name in backends:
@@ -54,7 +61,7 @@ def lines(above: Axes, below: Axes, medians: Any, metric: str, backends: list[st
         colour, marker = looks(backends)[name]
         above.plot(values.index, values, color=colour, marker=marker, ms=3.5, label=name)
         if native is not None and name != BASELINE:
-            ratio = (values / native).dropna() ** (-1 if higher_is_better(metric) else 1)
+            ratio = (values / native).dropna() ** scale.sign
             below.plot(ratio.index, (ratio - 1) * 100, color=colour, marker=marker, ms=3.5)
     below.axhline(0, color="black", lw=0.8)
     above.set_yscale("log")
