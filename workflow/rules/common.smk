@@ -14,7 +14,15 @@ FIGURES = names("figures")
 # What all tables and figures are made with; a table's or figure's own module is an input of its rule alone.
 SHARED = [
     f"src/tare/{name}.py"
-    for name in ("measurements", "methods", "metrics", "quality", "rounding", "stats", "verdicts")
+    for name in (
+        "measurements",
+        "methods",
+        "metrics",
+        "quality",
+        "rounding",
+        "stats",
+        "verdicts",
+    )
 ]
 
 shell.executable("bash")
