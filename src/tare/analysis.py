@@ -1,10 +1,8 @@
 """What the analysis commands share: their arguments, finding modules by file name, and writing whole files."""
 
 import argparse
-import contextlib
 import importlib
 import json
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -64,16 +62,3 @@ def check_suffix(path: Path, known: tuple[str, ...]) -> str:
 def json_bytes(document: Any) -> bytes:
     """Return a document as readable JSON."""
     return (json.dumps(document, indent=1, ensure_ascii=False, sort_keys=True) + "\n").encode()
-
-
-def save(path: Path, content: bytes) -> None:
-    """Write a whole file or nothing."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise TareError(f"{path}: cannot be written: {error.strerror}; check the folder and the disk") from error

@@ -9,9 +9,9 @@ from pathlib import Path
 from tare.cases import plan_document
 from tare.config import load_manifests, load_site, load_study, load_toolchains
 from tare.errors import TareError
+from tare.files import save
 from tare.images import main as image
 from tare.progress import run
-from tare.records import write_atomically
 from tare.runner import measure_block
 
 
@@ -23,7 +23,7 @@ def plan(argv: list[str]) -> None:
     arguments = parser.parse_args(argv)
     study = load_study(json.loads(arguments.config))
     document = plan_document(study, load_site(study["site"]), load_manifests(), load_toolchains())
-    write_atomically(arguments.out.resolve(), json.dumps(document, indent=1) + "\n")
+    save(arguments.out.resolve(), json.dumps(document, indent=1) + "\n")
 
 
 def measure(argv: list[str]) -> None:

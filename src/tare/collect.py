@@ -15,9 +15,10 @@ from tare.analysis import guarded
 from tare.cases import BASELINE, NOISE_FLOOR, Arm, Block, block_from_document
 from tare.config import Mapping, load_manifests
 from tare.errors import TareError
+from tare.files import save
 from tare.measurements import METRIC_COLUMNS
 from tare.metrics import further_rows
-from tare.records import Record, Store, counted, read_records, validated, write_atomically
+from tare.records import Record, Store, counted, read_records, validated
 from tare.yamlio import ROOT
 
 COLUMNS = (
@@ -165,9 +166,9 @@ def collect(plan_path: Path, manifests: dict[str, Mapping], csv_path: Path, metr
         },
         "cells": cells,
     }
-    write_atomically(csv_path, csv_text(rows))
-    write_atomically(metrics_path, csv_text(metrics, METRIC_COLUMNS))
-    write_atomically(study_path, json.dumps(facts, indent=1, sort_keys=True) + "\n")
+    save(csv_path, csv_text(rows))
+    save(metrics_path, csv_text(metrics, METRIC_COLUMNS))
+    save(study_path, json.dumps(facts, indent=1, sort_keys=True) + "\n")
 
 
 def write(argv: list[str]) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 from tare.backends import Argv
 from tare.config import Mapping, load_site
 from tare.errors import TareError
-from tare.records import file_sha256, write_atomically
+from tare.files import save
+from tare.records import file_sha256
 from tare.yamlio import ROOT
 
 DIRECTORY = ROOT / "build" / "images"
@@ -95,7 +96,7 @@ def fetch(site: Mapping, userland: str) -> None:
     run_checked(fetch_argv(site, userland, tag))
     found = "{{if .RepoDigests}}{{index .RepoDigests 0}}{{else}}{{.Id}}{{end}}"
     image = run_checked([site["runtimes"]["docker"]["command"], "image", "inspect", "--format", found, tag]).strip()
-    write_atomically(docker_note(userland), json.dumps({"image": image, "tag": tag}) + "\n")
+    save(docker_note(userland), json.dumps({"image": image, "tag": tag}) + "\n")
 
 
 def build_sif(site: Mapping, userland: str) -> None:
@@ -105,7 +106,7 @@ def build_sif(site: Mapping, userland: str) -> None:
     out = sif_path(userland)
     run_checked(sif_argv(site, userland, image, str(out)))
     note = {"source": sif_source(site, userland, image), "sha256": file_sha256(out)}
-    write_atomically(sif_note(userland), json.dumps(note) + "\n")
+    save(sif_note(userland), json.dumps(note) + "\n")
 
 
 def digests(userland: str) -> dict[str, str | None]:

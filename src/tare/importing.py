@@ -9,6 +9,7 @@ import pandas as pd
 
 from tare import analysis, simulate
 from tare.errors import TareError
+from tare.files import save
 from tare.measurements import METRIC_COLUMNS, NUMBERS, PAIR, Study, read_table, rows_of, to_numbers
 from tare.yamlio import ROOT, check, read_yaml, shown, suggestion
 
@@ -154,9 +155,9 @@ def made(studyfile: Path) -> tuple[pd.DataFrame, pd.DataFrame, Study]:
 
 def write_files(what: tuple[pd.DataFrame, pd.DataFrame, Study], measurements: Path, metrics: Path, study: Path) -> None:
     """Write the three files that the analysis reads."""
-    analysis.save(measurements, csv(what[0]))
-    analysis.save(metrics, csv(what[1]))
-    analysis.save(study, analysis.json_bytes(what[2]))
+    save(measurements, csv(what[0]))
+    save(metrics, csv(what[1]))
+    save(study, analysis.json_bytes(what[2]))
 
 
 def csv(table: pd.DataFrame) -> bytes:

@@ -13,6 +13,7 @@ from typing import Any
 from tare.cases import BASELINE, Block
 from tare.config import Mapping
 from tare.errors import TareError
+from tare.files import save
 
 Record = dict[str, Any]
 
@@ -156,17 +157,6 @@ def make_stamp(store: Store, block: Block, arm: str, plan: str, baseline_plan: s
     }
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write a whole file or nothing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-
-
 def contradiction(stamp: Record, store: Store, block: Block, arm: str, plan: str, built: bool, repeats: int) -> str | None:
     """Return how a stamp contradicts its records or its plan, or None."""
     path = store.records(block.setting.id, arm)
@@ -238,7 +228,7 @@ def try_lease(directory: Path, mine: Holder, alive: Any) -> Holder | None:
         holder = read_lease(directory)
         if holder is not None and holder != mine and alive(holder):
             return holder
-        write_atomically(directory / "lease", json.dumps(vars(mine)))
+        save(directory / "lease", json.dumps(vars(mine)))
         return None
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from tare import analysis, figures, importing, report, tables
+from tare.files import save
 from tare.measurements import Study, read_pair
 from tare.summary import summary
 from tare.yamlio import ROOT
@@ -50,7 +51,7 @@ def write_tables(files: Files) -> None:
     for name in tables.names():
         table = tables.build(name, *files.read())
         for suffix in tables.FORMATS:
-            analysis.save(files.folder / "tables" / f"{name}{suffix}", tables.text(name, table, suffix).encode())
+            save(files.folder / "tables" / f"{name}{suffix}", tables.text(name, table, suffix).encode())
 
 
 def write_figure(files: Files, name: str) -> bytes | None:
@@ -58,7 +59,7 @@ def write_figure(files: Files, name: str) -> bytes | None:
     figure = figures.draw(name, *files.read())
     content = {suffix: figures.image(figure, suffix) for suffix in figures.FORMATS}
     for suffix, image in content.items():
-        analysis.save(files.folder / "figures" / f"{name}{suffix}", image)
+        save(files.folder / "figures" / f"{name}{suffix}", image)
     return content[".svg"] if figure.axes else None
 
 
@@ -71,7 +72,7 @@ def replay(studyfile: Path, results: Path, pool: Executor) -> Path:
     done = pool.submit(write_tables, files)
     done.result()
     page = report.render(*files.read(), {name: job.result() for name, job in jobs.items()})
-    analysis.save(files.folder / "report.html", page.encode())
+    save(files.folder / "report.html", page.encode())
     print(summary(*files.read()))
     return files.folder / "report.html"
 

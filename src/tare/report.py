@@ -12,6 +12,7 @@ import jinja2
 import pandas as pd
 
 from tare import analysis, answers, figures, report_answer, report_how
+from tare.files import save
 from tare.measurements import Study, read_pair
 from tare.methods import DEFAULT, METHODS
 from tare.rounding import ABSENT, MINUS, duration, half_up, overhead_percent, significant
@@ -112,7 +113,7 @@ def write(argv: list[str]) -> None:
         analysis.check_suffix(path, (".html",))
     page = render(*read_pair(arguments.measurements, arguments.study))
     for path in arguments.output:
-        analysis.save(Path(path), page.encode())
+        save(Path(path), page.encode())
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -20,6 +20,7 @@ from tare.backends import Context, load_backends
 from tare.cases import Arm, Block, block_from_document, round_order
 from tare.config import Mapping
 from tare.errors import TareError
+from tare.files import save
 from tare.launch import ENVIRONMENT, Program, launch_argv, mpirun_argv
 from tare.prepare import Prepared, block_digests, cpu_list, node_places, prepare_arm, write_block_files
 from tare.proof import Label, contradictions, read_answer
@@ -34,7 +35,6 @@ from tare.records import (
     read_lease,
     release_lease,
     try_lease,
-    write_atomically,
 )
 from tare.yamlio import ROOT
 
@@ -146,7 +146,7 @@ def write_stamps(job: Job, skipped: dict[str, str]) -> None:
             job.study["repeats"],
             skipped.get(arm.name),
         )
-        write_atomically(job.store.stamp(job.block.setting.id, arm.name), json.dumps(stamp, sort_keys=True) + "\n")
+        save(job.store.stamp(job.block.setting.id, arm.name), json.dumps(stamp, sort_keys=True) + "\n")
 
 
 class Session:

@@ -12,7 +12,8 @@ from tare.cases import Block, block_from_document, plan_document
 from tare.collect import COLUMNS, collect
 from tare.config import Mapping, load_manifests, load_toolchains
 from tare.errors import TareError
-from tare.records import Record, Store, append_record, make_stamp, plan_digests, write_atomically
+from tare.files import save
+from tare.records import Record, Store, append_record, make_stamp, plan_digests
 
 DIGESTS: Mapping = {"binary": "b1", "images": {"docker": "d1", "singularity": "s1"}}
 ARMS = ["native", "docker-host"]
@@ -26,7 +27,7 @@ class Bench:
         planned = study(**{"backends": [*ARMS, "singularity"], **changes})
         self.plan = plan_document(planned, embedded(runtimes=NO_SINGULARITY), load_manifests(), load_toolchains())
         self.plan_path = root / "plan.json"
-        write_atomically(self.plan_path, json.dumps(self.plan))
+        save(self.plan_path, json.dumps(self.plan))
         self.store = Store(root)
         self.blocks = [block_from_document(document) for document in self.plan["blocks"].values()]
 
@@ -66,7 +67,7 @@ class Bench:
             reasons = {**block.skipped, **(skipped or {})}
             for arm in block.arms:
                 stamp = make_stamp(self.store, block, arm.name, plans[arm.name], plans["native"], repeats, reasons.get(arm.name))
-                write_atomically(self.store.stamp(block.setting.id, arm.name), json.dumps(stamp))
+                save(self.store.stamp(block.setting.id, arm.name), json.dumps(stamp))
 
     def collect(self) -> tuple[list[dict[str, str]], dict[str, Any]]:
         """The rows and facts that collecting writes."""

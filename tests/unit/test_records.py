@@ -18,6 +18,7 @@ from tare.allocation import Allocation, is_alive
 from tare.cases import Block, round_order
 from tare.config import Mapping
 from tare.errors import TareError
+from tare.files import save
 from tare.records import (
     Holder,
     Missing,
@@ -36,7 +37,6 @@ from tare.records import (
     release_lease,
     try_lease,
     validated,
-    write_atomically,
 )
 from tare.runner import Job
 
@@ -89,7 +89,7 @@ class Bench:
     def stamp(self, arm: str, repeats: int, skipped: str | None = None) -> Path:
         stamp = make_stamp(self.store, self.block, arm, self.plans[arm], self.plans["native"], repeats, skipped)
         path = self.store.stamp(self.block.setting.id, arm)
-        write_atomically(path, json.dumps(stamp) + "\n")
+        save(path, json.dumps(stamp) + "\n")
         return path
 
 
@@ -424,8 +424,8 @@ def test_only_the_stamps_that_contradict_are_removed(bench: Bench) -> None:
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "a" / "stamp.json"
-    write_atomically(path, "one\n")
-    write_atomically(path, "two\n")
+    save(path, "one\n")
+    save(path, "two\n")
     assert path.read_text() == "two\n"
     assert [entry.name for entry in path.parent.iterdir()] == ["stamp.json"]
 

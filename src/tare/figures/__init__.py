@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from tare import analysis, figures
 from tare.figures._style import backends_of, styled
+from tare.files import save
 from tare.measurements import Study, read_pair
 
 FORMATS = (".svg", ".png")
@@ -56,7 +57,7 @@ def write(argv: list[str]) -> None:
     analysis.load_module(figures, arguments.name, "figure")
     figure = draw(arguments.name, *read_pair(arguments.measurements, arguments.study))
     for path in arguments.output:
-        analysis.save(path, image(figure, path.suffix))
+        save(path, image(figure, path.suffix))
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from tare import analysis, tables
+from tare.files import save
 from tare.measurements import Study, read_pair
 from tare.rounding import ABSENT, half_up, number, significant
 
@@ -106,7 +107,7 @@ def write(argv: list[str]) -> None:
         analysis.load_module(tables, arguments.name, "table")
     table = build(arguments.name, *read_pair(arguments.measurements, arguments.study))
     for path in arguments.output:
-        analysis.save(path, text(arguments.name, table, path.suffix).encode())
+        save(path, text(arguments.name, table, path.suffix).encode())
 
 
 def main(argv: list[str] | None = None) -> int:
