@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any
 
 from tare.backends import Backend, load_backends
-from tare.config import FLAGS, Mapping, complete_options
+from tare.config import FLAGS, Mapping, Repeats, complete_options
 from tare.errors import TareError
 from tare.yamlio import suggestion
 
@@ -194,7 +194,8 @@ def plan_document(study: Mapping, site: Mapping, manifests: Mapping, toolchains:
 def block_document(block: Block, study: Mapping) -> dict[str, Any]:
     """Return one block of the plan as plain data."""
     names = [arm.name for arm in block.arms]
-    orders = [round_order(study["seed"], block.setting.id, number, names) for number in range(1, study["repeats"] + 1)]
+    rounds = Repeats.of(study["repeats"]).most
+    orders = [round_order(study["seed"], block.setting.id, number, names) for number in range(1, rounds + 1)]
     return {
         "setting": asdict(block.setting),
         "slots": block.setting.slots,

@@ -4,6 +4,7 @@ import copy
 import os
 import re
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,25 @@ DOCKER_DEFAULTS: Mapping = {"command": "docker", "registry": None, "ssh_port": 2
 SINGULARITY_DEFAULTS: Mapping = {"command": "apptainer", "no_https": False}
 
 
+@dataclass(frozen=True)
+class Repeats:
+    """A study's key ``repeats``: a number, or ``{min: 5, max: 50, until: 0.01}``."""
+
+    least: int
+    most: int
+    until: float | None
+    """Half the width of every cell's overhead interval at which a block may stop; None: the number of rounds is fixed."""
+
+    @classmethod
+    def of(cls, value: Any, where: str = "study") -> "Repeats":
+        """Read the key as the schema lets it through; a minimum above the maximum is a TareError."""
+        if not isinstance(value, dict):
+            return cls(value, value, None)
+        if value["min"] > value["max"]:
+            raise TareError(f"{where}: repeats: min: found {value['min']}; allowed: 3 to max ({value['max']}); change either")
+        return cls(value["min"], value["max"], value["until"])
+
+
 def read_study(overrides: Mapping) -> tuple[Mapping, str]:
     """Return the study as given, unchecked, and where it stands.
 
@@ -62,6 +82,7 @@ def load_study(overrides: Mapping) -> Mapping:
     """Return the checked study that is to be measured, completed with defaults; ``where`` says where it stands."""
     study, where = read_study(overrides)
     check(study, "study", where)
+    Repeats.of(study["repeats"], where)
     return {**STUDY_DEFAULTS, **study, "where": where}
 
 

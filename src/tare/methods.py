@@ -13,7 +13,7 @@ import pandas as pd
 
 from tare.errors import TareError
 from tare.measurements import NOISE_FLOOR, Study, measured
-from tare.stats import Floats
+from tare.ratios import Floats
 from tare.yamlio import suggestion
 
 DEFAULT = "tare"

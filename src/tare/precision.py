@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tare.measurements import BASELINE
-from tare.stats import CONFIDENCE, log_ratio_paired
+from tare.cases import BASELINE
+from tare.ratios import CONFIDENCE, log_ratio_paired
 
 Round = tuple[str, int]
 """Session and round of a repeat."""
@@ -42,3 +42,12 @@ def precise_enough(times: Mapping[str, Mapping[Round, float]], until: float, con
     before = {arm: {key: time for key, time in found.items() if key != rounds[-1]} for arm, found in times.items()}
     widths = widest(times, confidence), widest(before, confidence)
     return all(width is not None and width <= until for width in widths)
+
+
+def may_stop(times: Mapping[str, Mapping[Round, float]], until: float, confidence: float) -> bool:
+    """Tell whether another round would be of no use: the block is precise enough, or there is nothing that could become so.
+
+    An arm of which every repeat has failed is left out; were it waited for, every other cell would be run up to the maximum.
+    """
+    known = {arm: rounds for arm, rounds in times.items() if rounds}
+    return BASELINE not in known or len(known) == 1 or precise_enough(known, until, confidence)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from tare.config import Mapping
+from tare.config import Mapping, Repeats
 from tare.records import Store, read_records
 from tare.workflow import Workflow
 from tare.yamlio import ROOT, read_yaml
@@ -18,8 +18,8 @@ EVERY_S = 10.0
 
 
 def launches_planned(workflow: Workflow) -> int:
-    """Return the launches of the whole study, warm-ups included."""
-    launches: int = workflow.study["warmup"] + workflow.study["repeats"]
+    """Return the launches of the whole study, warm-ups included; with adaptive repeats the most there may be."""
+    launches: int = workflow.study["warmup"] + Repeats.of(workflow.study["repeats"]).most
     return launches * sum(len(block.runnable) for block in workflow.blocks.values())
 
 

@@ -10,7 +10,8 @@ from scipy.special import stdtr
 from tare.measurements import BASELINE, Study, measured, rows_of
 from tare.methods import beyond_whiskers
 from tare.metrics import LOWER, Scale
-from tare.stats import Floats, Measure, Sample, compare, metric_values, samples, settings_of
+from tare.ratios import Floats
+from tare.stats import Measure, Sample, compare, metric_values, samples, settings_of
 from tare.verdicts import holm
 
 WALL: Measure = ("wall_s", None)

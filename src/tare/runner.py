@@ -36,6 +36,7 @@ from tare.records import (
     release_lease,
     try_lease,
 )
+from tare.repeats import rounds_wanted
 from tare.yamlio import ROOT
 
 STDERR_KEPT = 2000
@@ -117,25 +118,29 @@ def run_missing(job: Job) -> dict[str, str]:
     if digests["binary"] is None:
         raise TareError(f"{job.block.setting.binary}: not built; run the workflow's rule build_app first")
     plans = plan_digests(job.block, digests)
-    missing = find_missing(job.store, job.block, plans, job.study["repeats"])
+    missing = missing_now(job, plans, job.block.runnable)
     if not missing.rounds:
         say(f"{job.block.setting.id}: nothing is missing")
         return {}
     session = Session(job, plans, digests)
     with session.opened():
         reasons = session.prepare(missing)
-        session.run_rounds(find_missing_of(missing, session.prepared))
+        session.run_all()
     return reasons
 
 
-def find_missing_of(missing: Missing, prepared: dict[str, Prepared]) -> Missing:
-    """Return what is missing of the arms that are ready."""
-    return Missing({arm: rounds for arm, rounds in missing.rounds.items() if arm in prepared}, missing.first_round)
+def missing_now(job: Job, plans: dict[str, str], arms: tuple[Arm, ...]) -> Missing:
+    """Return what these arms of a block lack by what is on record; with adaptive repeats there may be more when it is done."""
+    missing = find_missing(job.store, job.block, plans, rounds_wanted(job.store, job.block, arms, plans, job.study))
+    names = {arm.name for arm in arms}
+    return Missing({arm: rounds for arm, rounds in missing.rounds.items() if arm in names}, missing.first_round)
 
 
 def write_stamps(job: Job, skipped: dict[str, str]) -> None:
     """Write the stamp of every cell of the block."""
     plans = plan_digests(job.block, block_digests(job.block))
+    ran = tuple(arm for arm in job.block.arms if arm.name not in skipped)
+    rounds = rounds_wanted(job.store, job.block, ran, plans, job.study)
     for arm in job.block.arms:
         stamp = make_stamp(
             job.store,
@@ -143,7 +148,7 @@ def write_stamps(job: Job, skipped: dict[str, str]) -> None:
             arm.name,
             plans[arm.name],
             plans["native"],
-            job.study["repeats"],
+            rounds,
             skipped.get(arm.name),
         )
         save(job.store.stamp(job.block.setting.id, arm.name), json.dumps(stamp, sort_keys=True) + "\n")
@@ -233,19 +238,31 @@ class Session:
                 say(f"{arm.name}: skipped: {error}")
         return reasons
 
-    def run_rounds(self, missing: Missing) -> None:
-        """Warm every arm up, then run the missing rounds in the planned order."""
-        study, block = self.job.study, self.job.block
-        if not missing.rounds:
-            return
-        arms = {arm.name: arm for arm in block.arms}
-        rounds = max(missing.rounds.values())
-        coming = [missing.arms_of_round(index) & set(self.prepared) for index in range(rounds)]
-        self.planned = study["warmup"] * len(coming[0]) + sum(map(len, coming))
+    def run_all(self) -> None:
+        """Run what the arms that are ready lack until they lack nothing; with adaptive repeats the records say when."""
+        ready = tuple(arm for arm in self.job.block.runnable if arm.name in self.prepared)
+        missing = missing_now(self.job, self.plans, ready)
         self.begin = time.monotonic()
+        if missing.rounds:
+            self.warm_up(missing.arms_of_round(0) & set(self.prepared))
+        while missing.rounds:
+            self.run_rounds(missing)
+            missing = missing_now(self.job, self.plans, ready)
+
+    def warm_up(self, names: set[str]) -> None:
+        """Launch every arm that will be run, before the first round."""
+        study, block = self.job.study, self.job.block
+        self.planned = study["warmup"] * len(names)
         for _ in range(study["warmup"]):
-            for order, name in enumerate(round_order(study["seed"], block.setting.id, 0, list(coming[0]))):
-                self.run_repeat(arms[name], None, order)
+            for order, name in enumerate(round_order(study["seed"], block.setting.id, 0, list(names))):
+                self.run_repeat(next(arm for arm in block.arms if arm.name == name), None, order)
+
+    def run_rounds(self, missing: Missing) -> None:
+        """Run the missing rounds in the planned order."""
+        study, block = self.job.study, self.job.block
+        arms = {arm.name: arm for arm in block.arms}
+        coming = [missing.arms_of_round(index) & set(self.prepared) for index in range(max(missing.rounds.values()))]
+        self.planned += sum(map(len, coming))
         for index, wanted in enumerate(coming):
             number = missing.first_round + index
             planned = round_order(study["seed"], block.setting.id, number, list(arms))

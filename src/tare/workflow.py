@@ -11,7 +11,8 @@ from tare.cases import Block, plan_blocks
 from tare.config import FLAGS, Mapping, load_manifests, load_site, load_study, load_toolchains, read_study
 from tare.errors import TareError
 from tare.prepare import block_digests
-from tare.records import Store, drop_contradicted
+from tare.records import Store, drop_contradicted, plan_digests
+from tare.repeats import rounds_wanted
 from tare.yamlio import ROOT
 
 
@@ -146,8 +147,12 @@ class Workflow:
     def drop_stale_stamps(self) -> list[str]:
         """Remove stamps that contradict their records or the plan, so that plain ``snakemake`` does what is missing."""
         store = Store(ROOT / self.results)
-        repeats = self.study.get("repeats", 0)
-        return [line for block in self.blocks.values() for line in drop_contradicted(store, block, block_digests(block), repeats)]
+        dropped = []
+        for block in self.blocks.values():
+            digests = block_digests(block)
+            rounds = rounds_wanted(store, block, block.runnable, plan_digests(block, digests), self.study)
+            dropped += drop_contradicted(store, block, digests, rounds)
+        return dropped
 
 
 def read_or_exit(config: Mapping) -> Workflow:

@@ -59,7 +59,7 @@ def describe(error: ValidationError) -> str:
         missing = next(key for key in allowed if key not in found)
         return f"{at}missing key {missing!r}; add it"
     if error.validator == "type":
-        return f"{at}found {found!r}; must be of type {allowed}"
+        return f"{at}found {found!r}; must be of type {allowed if isinstance(allowed, str) else ' or '.join(allowed)}"
     return f"{at}{' '.join(error.message.split())}"
 
 

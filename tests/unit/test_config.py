@@ -43,7 +43,7 @@ DAC_OPTIONS = ", ".join(sorted(OPTIONS["dac"]))
         ({"repeat": 3}, f"--configfile: unknown key 'repeat'; did you mean 'repeats'? known: {KEYS}"),
         ({"zzz": 3}, f"--configfile: unknown key 'zzz'; known: {KEYS}"),
         ({"seed": None}, "--configfile: missing key 'seed'; add it"),
-        ({"repeats": "five"}, "--configfile: repeats: found 'five'; must be of type integer"),
+        ({"repeats": "five"}, "--configfile: repeats: found 'five'; must be of type integer or object"),
         ({"repeats": 0}, "--configfile: repeats: 0 is less than the minimum of 1"),
         ({"ranks": []}, "--configfile: ranks: [] should be non-empty"),
         ({"ranks": [2, 2]}, "--configfile: ranks: [2, 2] has non-unique elements"),

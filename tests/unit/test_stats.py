@@ -5,7 +5,8 @@ import pytest
 from analysis_data import campaign, cell, frame, row, study
 
 from tare.metrics import Scale, scale_by_name, scale_of
-from tare.stats import PAIRED, UNPAIRED, log_ratio_paired, overheads, spread
+from tare.ratios import PAIRED, UNPAIRED, log_ratio_paired
+from tare.stats import overheads, spread
 
 BLOCK = "dac/gcc14/O2/n2r2"
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tare.precision import half_width, precise_enough, widest
-from tare.stats import log_ratio_paired
+from tare.ratios import log_ratio_paired
 
 
 def block(**arms):

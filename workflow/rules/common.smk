@@ -19,6 +19,7 @@ SHARED = [
         "methods",
         "metrics",
         "quality",
+        "ratios",
         "rounding",
         "stats",
         "verdicts",

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from tare.figures._style import GREY, backends_of, empty, hide, legend_above, looks, offsets, panels, select, title_of, varying
 from tare.measurements import Study, measured, rows_of
-from tare.stats import Floats
+from tare.ratios import Floats
 
 ROW = ["app", "userland", "toolchain", "flags"]
 FEW = 4
