@@ -11,6 +11,7 @@ from planning import ARMS, block, embedded, study
 from tare.cases import plan_document
 from tare.config import Mapping, Repeats, load_manifests, load_toolchains
 from tare.errors import TareError
+from tare.files import save
 from tare.records import (
     Store,
     append_record,
@@ -20,7 +21,6 @@ from tare.records import (
     make_stamp,
     plan_digests,
     read_records,
-    write_atomically,
 )
 from tare.repeats import rounds_wanted
 
@@ -127,7 +127,7 @@ def test_an_arm_that_lost_its_records_is_brought_to_where_the_others_are(tmp_pat
 def stamped(bench: Bench) -> None:
     for arm in bench.block.arms:
         stamp = make_stamp(bench.store, bench.block, arm.name, bench.plans[arm.name], bench.plans["native"], bench.wanted(), None)
-        write_atomically(bench.store.stamp(bench.block.setting.id, arm.name), json.dumps(stamp) + "\n")
+        save(bench.store.stamp(bench.block.setting.id, arm.name), json.dumps(stamp) + "\n")
 
 
 @pytest.mark.parametrize(
