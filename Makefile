@@ -7,7 +7,7 @@ cluster := cluster/tare-cluster
 on_login := $(cluster) exec -- env CI=$(CI)
 
 .NOTPARALLEL:
-.PHONY: help up down status shell run replay test test-login test-cluster test-lifecycle lint lint-here bench clean
+.PHONY: help up down status shell run replay try try-here summary test test-login test-cluster test-lifecycle lint lint-here bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */  make \1\t/' | expand -t 22
@@ -30,6 +30,17 @@ run: up ## the study: build, measure, analyse, report (ARGS='-n': more arguments
 
 replay: up ## the published data instead of measured ones: the same tables, figures and report, and an audit of every printed number
 	$(on_login) python3 -m tare.replay config/studies/replay-*.yaml
+
+try: up ## a rehearsal: the whole pipeline on made-up times, in less than a minute, with no job
+	$(on_login) make try-here
+
+# The same on a machine without a cluster, where the Python packages of pyproject.toml are installed.
+try-here:
+	snakemake --profile profiles/local --cores all --quiet all --config study=config/studies/try.yaml
+	PYTHONPATH=src python3 -m tare.summary --results results/try
+
+summary: up ## a study's answer in the terminal (STUDY=name; default: default)
+	$(on_login) python3 -m tare.summary --results results/$(or $(STUDY),default)
 
 test: up test-login test-cluster test-lifecycle ## everything: lint, unit, apps, workflow, cluster, the cluster's life on the host
 

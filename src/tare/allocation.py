@@ -59,6 +59,8 @@ def find_allocation(site: Mapping, wanted: int) -> Allocation:
     """Return the job's nodes, asked of Slurm (the job's step has no list of them in its environment)."""
     if site["launch"] == "local":
         return Allocation(None, (socket.gethostname(),))
+    if site["launch"] == "simulated":
+        return Allocation(None, tuple(f"simulated{number}" for number in range(1, wanted + 1)))
     job = os.environ.get("SLURM_JOB_ID")
     if job is None:
         raise TareError(

@@ -13,6 +13,7 @@ from tare.files import save
 from tare.images import main as image
 from tare.progress import run
 from tare.runner import measure_block
+from tare.simulate import SESSIONS
 
 
 def plan(argv: list[str]) -> None:
@@ -32,7 +33,7 @@ def measure(argv: list[str]) -> None:
     parser.add_argument("--plan", required=True, type=Path)
     parser.add_argument("--block", required=True)
     arguments = parser.parse_args(argv)
-    measure_block(arguments.plan.resolve(), arguments.block)
+    measure_block(arguments.plan.resolve(), arguments.block, SESSIONS)
 
 
 VERBS: dict[str, Callable[[list[str]], int | None]] = {

@@ -39,6 +39,13 @@ STUDY_DEFAULTS: Mapping = {
 SITE_DEFAULTS: Mapping = {"virtual": False, "shared_cpus": False}
 SCHEDULER_DEFAULTS: Mapping = {"account": None, "runtime_min": 60, "exclusive": True, "sbatch": [], "sbatch_block": []}
 DOCKER_DEFAULTS: Mapping = {"command": "docker", "registry": None, "ssh_port": 22022, "shm_size": "1g"}
+SIMULATION_DEFAULTS: Mapping = {
+    "flags": {},
+    "drift_per_round": 0.0,
+    "launch_s": 0.0,
+    "outliers": {"share": 0.0, "factor": 1.0},
+    "failures": 0.0,
+}
 SINGULARITY_DEFAULTS: Mapping = {"command": "apptainer", "no_https": False}
 
 
@@ -114,11 +121,16 @@ def complete_site(read: Any, where: str) -> Mapping:
         site["cpus_per_node"] = len(os.sched_getaffinity(0))
     if "scheduler" in site:
         site["scheduler"] = {**SCHEDULER_DEFAULTS, **site["scheduler"]}
-    elif site["launch"] != "local":
+    elif site["launch"] not in ("local", "simulated"):
         raise TareError(f"{where}: launch: {site['launch']!r} needs a scheduler; add scheduler: {{partition: …}}")
     for runtime, defaults in (("docker", DOCKER_DEFAULTS), ("singularity", SINGULARITY_DEFAULTS)):
         if runtime in site["runtimes"]:
             site["runtimes"] = {**site["runtimes"], runtime: {**defaults, **site["runtimes"][runtime]}}
+    if (site["launch"] == "simulated") != ("simulation" in site):
+        raise TareError(f"{where}: launch: 'simulated' and the key simulation belong together; found one alone; add the other")
+    if "simulation" in site:
+        site["simulated"] = True
+        site["simulation"] = {**SIMULATION_DEFAULTS, **site["simulation"]}
     return without_missing(site) if site["launch"] == "local" else site
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from tare import analysis, simulate
+from tare import analysis
 from tare.errors import TareError
 from tare.files import save
 from tare.measurements import METRIC_COLUMNS, NUMBERS, PAIR, Study, read_table, rows_of, to_numbers
@@ -135,22 +135,13 @@ def joined(parts: list[pd.DataFrame]) -> pd.DataFrame:
 
 
 def write(argv: list[str]) -> None:
-    """Turn a study of published (or made-up) data into measurements.csv, metrics.csv and study.json."""
+    """Turn a study of published data into measurements.csv, metrics.csv and study.json."""
     parser = argparse.ArgumentParser(prog="python -m tare.importing", description=write.__doc__)
     parser.add_argument("studyfile", type=Path)
     for name in ("measurements", "metrics", "study"):
         parser.add_argument(f"--{name}", required=True, type=Path, help="to be written")
     arguments = parser.parse_args(argv)
-    write_files(made(arguments.studyfile), arguments.measurements, arguments.metrics, arguments.study)
-
-
-def made(studyfile: Path) -> tuple[pd.DataFrame, pd.DataFrame, Study]:
-    """Return measurements, further metrics and facts of a study that measures nothing: published data, or made-up ones."""
-    read = read_yaml(studyfile)
-    if isinstance(read, dict) and "programs" in read:
-        measurements, facts = simulate.simulated(simulate.load(studyfile))
-        return measurements, joined([]), facts
-    return imported(load(studyfile))
+    write_files(imported(load(arguments.studyfile)), arguments.measurements, arguments.metrics, arguments.study)
 
 
 def write_files(what: tuple[pd.DataFrame, pd.DataFrame, Study], measurements: Path, metrics: Path, study: Path) -> None:

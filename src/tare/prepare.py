@@ -15,7 +15,7 @@ from tare.config import Mapping
 from tare.errors import TareError
 from tare.launch import interfaces_of, srun_agent
 from tare.proof import Place
-from tare.records import file_sha256
+from tare.records import file_sha256, short_digest
 from tare.yamlio import ROOT
 
 READY_WITHIN_S = 60.0
@@ -291,8 +291,13 @@ def container_namespaces(backend: Docker, context: Context, links: list[NodeLink
     return [{kind: line.partition("[")[2].rstrip("]") for kind, line in zip(KINDS, text.split(), strict=True)} for text in texts]
 
 
-def block_digests(block: Block) -> dict[str, Any]:
-    """Return the digests that a block's plan covers, of what is built by now (None where it is not)."""
+def block_digests(block: Block, site: Mapping) -> dict[str, Any]:
+    """Return the digests that a block's plan covers, of what is built by now (None where it is not).
+
+    On a simulated site nothing is built; what its numbers come from is the model.
+    """
+    if "simulation" in site:
+        return {"binary": f"simulated-{short_digest(site['simulation'])}", "images": {}}
     binary = ROOT / block.setting.binary
     return {
         "binary": file_sha256(binary) if binary.is_file() else None,

@@ -1,4 +1,4 @@
-"""``tare run``: snakemake, with a line now and then that says how much is measured and how long the rest will take."""
+"""``tare run``: snakemake, with a line now and then on how long the rest will take, and the answer at the end."""
 
 import argparse
 import subprocess
@@ -61,8 +61,17 @@ def configuration(arguments: list[str]) -> Mapping:
 
 
 def run(arguments: list[str]) -> int:
-    """Run ``snakemake --profile slurm`` with more arguments; return its exit code."""
+    """Run ``snakemake --profile slurm`` with more arguments and show the study's answer; return Snakemake's exit code."""
     workflow = Workflow.read(configuration(arguments))
+    exit_code = watched(workflow, arguments)
+    measured = ROOT / workflow.results / "measurements.csv"
+    if exit_code == 0 and measured.is_file() and not {"-n", "--dry-run", "--dryrun"} & set(arguments):
+        subprocess.run([sys.executable, "-m", "tare.summary", "--results", workflow.results], cwd=ROOT, check=False)
+    return exit_code
+
+
+def watched(workflow: Workflow, arguments: list[str]) -> int:
+    """Run Snakemake, and say now and then how far it is; return its exit code."""
     process = subprocess.Popen(["snakemake", "--profile", "slurm", "--quiet", "rules", *arguments], cwd=ROOT)
     shown, first = launches_done(workflow), None
     while True:

@@ -43,7 +43,7 @@ def kept(sample: Sample) -> Sample:
 
 
 OUTLIER_COLUMNS = [
-    *("app", "userland", "toolchain", "flags", "nodes", "ranks", "backend", "n", "beyond_iqr", "beyond_mad", "flagged"),
+    *("block", "app", "userland", "toolchain", "flags", "nodes", "ranks", "backend", "n", "beyond_iqr", "beyond_mad", "flagged"),
     *("ratio", "low", "high", "ratio_without", "low_without", "high_without"),
 ]
 
@@ -58,7 +58,7 @@ def outliers(measurements: pd.DataFrame, study: Study) -> pd.DataFrame:
         if cell["backend"] not in arms:
             continue
         sample = arms[cell["backend"]]
-        line = {key: cell.get(key) for key in OUTLIER_COLUMNS[:7]} | {
+        line = {key: cell.get(key) for key in OUTLIER_COLUMNS[:8]} | {
             "n": len(sample.values),
             "beyond_iqr": int(beyond_whiskers(sample.values).sum()),
             "beyond_mad": int(beyond_mad(sample.values).sum()),

@@ -1,7 +1,4 @@
-"""``python -m tare.replay STUDY.yaml …``: every table, figure and the report of data that are there already, with no cluster.
-
-For published data (a study with ``import:``) and for made-up ones (``config/studies/try.yaml``).
-"""
+"""``python -m tare.replay STUDY.yaml …``: every table, figure and the report of published data (``import:``), with no cluster."""
 
 import argparse
 import os
@@ -65,7 +62,7 @@ def write_figure(files: Files, name: str) -> bytes | None:
 
 def replay(studyfile: Path, results: Path, pool: Executor) -> Path:
     """Write ``results/<study>/``, the same files as a measured study has; return the report."""
-    made = importing.made(studyfile)
+    made = importing.imported(importing.load(studyfile))
     files = Files(results / made[2]["study"]["name"])
     importing.write_files(made, files.measurements, files.measurements.with_name("metrics.csv"), files.study)
     jobs = {name: pool.submit(write_figure, files, name) for name in figures.names()}
@@ -78,7 +75,7 @@ def replay(studyfile: Path, results: Path, pool: Executor) -> Path:
 
 
 def write(argv: list[str]) -> None:
-    """Make every table, figure and the report of studies of published (or made-up) data."""
+    """Make every table, figure and the report of studies of published data."""
     parser = argparse.ArgumentParser(prog="python -m tare.replay", description=write.__doc__)
     parser.add_argument("studyfiles", type=Path, nargs="+", metavar="STUDY.yaml")
     parser.add_argument("--results", type=Path, default=ROOT / "results")

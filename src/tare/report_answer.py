@@ -7,7 +7,7 @@ import pandas as pd
 from tare import answers, facts, figures
 from tare.measurements import BASELINE, NOISE_FLOOR, Study, rows_of
 from tare.rounding import half_up, number
-from tare.stats import settings_of
+from tare.stats import TIMES, settings_of
 
 SETTING = ("app", "userland", "toolchain", "flags", "nodes", "ranks")
 FEW_REPEATS = 5
@@ -29,7 +29,7 @@ def part(table: pd.DataFrame, study: Study) -> dict[str, Any]:
         "backends": [name for name in figures.backends_of(study) if name != BASELINE],
         "varying": varying(study),
         "matrix": matrix(table, delta),
-        "probes": probes(table, study, delta),
+        "probes": own_metrics(table, study, delta),
         "side_by_side": side_by_side(table),
     }
 
@@ -99,12 +99,20 @@ def counted_blocks(table: pd.DataFrame) -> set[str]:
     return set(table.loc[table["counted"].astype(bool), "block"])
 
 
-def probes(table: pd.DataFrame, study: Study, delta: float) -> list[dict[str, Any]]:
-    """Return what ran beside the apps (pingpong's latency): one entry per block and own metric without message sizes."""
-    beside = {cell["block"] for cell in study["cells"] if not cell["counted"]} - counted_blocks(table)
-    own = table[table["block"].isin(beside) & ~table["metric"].isin(("wall_s", "app_s")) & table["size"].isna()]
+def own_metrics(table: pd.DataFrame, study: Study, delta: float) -> list[dict[str, Any]]:
+    """Return what a program measures beside its time (a latency, a rate): one entry per block and metric without message sizes.
+
+    Of the study's own programs that is the metric its manifest names; of what ran beside them (pingpong) every one.
+    """
+    counted = counted_blocks(table)
+    named = {(cell["block"], cell.get("metric")) for cell in study["cells"]}
+    mine = [row["block"] not in counted or (row["block"], row["metric"]) in named for row in rows_of(table[["block", "metric"]])]
+    own = table[pd.Series(mine, index=table.index, dtype=bool) & ~table["metric"].isin(TIMES) & table["size"].isna()]
     return [
         {
+            "block": group["block"].iloc[0],
+            "beside": group["block"].iloc[0] not in counted,
+            "better": group["better"].iloc[0],
             "app": group["app"].iloc[0],
             "metric": metric,
             "unit": group["unit"].iloc[0],

@@ -16,7 +16,7 @@ def part(measurements: pd.DataFrame, study: Study, table: pd.DataFrame) -> dict[
     """Return what the page says of how and where it was measured."""
     counted = table[table["counted"].astype(bool)]
     return {
-        "has_records": "import" not in study and not study["site"].get("simulated", False),
+        "has_records": "import" not in study,
         "span": span(measurements),
         "hosts": hosts(measurements),
         "settings": settings(study),
@@ -52,7 +52,8 @@ def adaptive(table: pd.DataFrame, study: Study) -> dict[str, Any] | None:
         return None
     wall = table[(table["metric"] == "wall_s") & table["skipped"].isna()]
     widths = ((wall["high"] - wall["low"]) / 2).groupby(wall["block"]).max()
-    return {**repeats, "blocks": len(widths), "reached": int((widths <= repeats["until"]).sum())}
+    reached = widths <= repeats["until"]
+    return {**repeats, "blocks": len(widths), "reached": int(reached.sum()), "at_maximum": list(widths.index[~reached])}
 
 
 def again(study: Study) -> str | None:
@@ -60,7 +61,10 @@ def again(study: Study) -> str | None:
     where = study["study"].get("where")
     if where is None or str(where).startswith("-"):
         return None
-    return "make replay" if "import" in study else f"snakemake --profile slurm --config study={where}"
+    if "import" in study:
+        return "make replay"
+    profile = "slurm" if study["site"].get("scheduler") else "profiles/local"
+    return f"snakemake --profile {profile} --config study={where}"
 
 
 def startups(study: Study) -> list[dict[str, Any]]:

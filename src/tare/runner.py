@@ -80,15 +80,15 @@ def leave(signal_number: int, _frame: object) -> None:
     raise SystemExit(128 + signal_number)
 
 
-def measure_block(plan_path: Path, setting_id: str) -> None:
-    """Run what is missing of one block and write its stamps."""
+def measure_block(plan_path: Path, setting_id: str, sessions: "dict[str, type[Session]]") -> None:
+    """Run what is missing of one block and write its stamps; ``sessions`` are those of sites with a launch of another kind."""
     plan = json.loads(plan_path.read_text(encoding="utf-8"))
     block = block_from_document(plan["blocks"][setting_id])
     signal.signal(signal.SIGTERM, leave)
     allocation = find_allocation(plan["site"], len(block.setting.slots))
     job = Job(plan, block, Store(plan_path.parent), allocation)
     with leased(job):
-        skipped = {**block.skipped, **run_missing(job)}
+        skipped = {**block.skipped, **run_missing(job, sessions.get(job.site["launch"], Session))}
         write_stamps(job, skipped)
 
 
@@ -112,9 +112,9 @@ def leased(job: Job) -> Iterator[None]:
         release_lease(directory, mine)
 
 
-def run_missing(job: Job) -> dict[str, str]:
+def run_missing(job: Job, session_type: "type[Session]") -> dict[str, str]:
     """Measure what is missing; return the arms that could not be made ready, with the reason."""
-    digests = block_digests(job.block)
+    digests = block_digests(job.block, job.site)
     if digests["binary"] is None:
         raise TareError(f"{job.block.setting.binary}: not built; run the workflow's rule build_app first")
     plans = plan_digests(job.block, digests)
@@ -122,7 +122,7 @@ def run_missing(job: Job) -> dict[str, str]:
     if not missing.rounds:
         say(f"{job.block.setting.id}: nothing is missing")
         return {}
-    session = Session(job, plans, digests)
+    session = session_type(job, plans, digests)
     with session.opened():
         reasons = session.prepare(missing)
         session.run_all()
@@ -138,7 +138,7 @@ def missing_now(job: Job, plans: dict[str, str], arms: tuple[Arm, ...]) -> Missi
 
 def write_stamps(job: Job, skipped: dict[str, str]) -> None:
     """Write the stamp of every cell of the block."""
-    plans = plan_digests(job.block, block_digests(job.block))
+    plans = plan_digests(job.block, block_digests(job.block, job.site))
     ran = tuple(arm for arm in job.block.arms if arm.name not in skipped)
     rounds = rounds_wanted(job.store, job.block, ran, plans, job.study)
     for arm in job.block.arms:
@@ -272,10 +272,14 @@ class Session:
     def run_repeat(self, arm: Arm, round_number: int | None, order: int) -> None:
         """Launch once, hold the proof against the label, append the record."""
         record = self.blank_record(arm, round_number, order)
-        record |= self.launch(arm)
-        record |= self.judge(arm, record)
+        self.complete(arm, record)
         append_record(self.job.store.records(self.job.block.setting.id, arm.name), record)
         self.report_progress(record)
+
+    def complete(self, arm: Arm, record: Record) -> None:
+        """Launch once and hold the proof against the label."""
+        record |= self.launch(arm)
+        record |= self.judge(arm, record)
 
     def blank_record(self, arm: Arm, round_number: int | None, order: int) -> Record:
         """Return what is known of a repeat before it is launched."""
@@ -308,10 +312,13 @@ class Session:
             "cpu_model": self.hellos[0]["cpu_model"],
             "kernel": self.hellos[0]["kernel"],
             "startup": prepared.startup,
-            "container_argv": prepared.backend.container_argv(self.context(), 0),
-            "argv": self.mpirun(prepared),
+            **self.commands(prepared),
             "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds"),
         }
+
+    def commands(self, prepared: Prepared) -> Record:
+        """Return the commands of an arm: how its containers are started, and what is timed."""
+        return {"container_argv": prepared.backend.container_argv(self.context(), 0), "argv": self.mpirun(prepared)}
 
     def mpirun(self, prepared: Prepared) -> list[str]:
         """Return the command of an arm that is timed."""

@@ -1,141 +1,120 @@
-"""A study of made-up data: times drawn from a seeded model with planted overheads, drift, outliers and failures.
+"""A site where nothing is launched: times are drawn from a seeded model with planted overheads, drift, outliers and failures.
 
-What comes out has the form of a measured study and is stamped ``simulated``. It serves to rehearse the analysis, and to test that
-what was planted is found and what was not is not.
+Everything else is the same as on a real site: the plan, the jobs, the records, the tables, figures and the report, all of them
+stamped ``simulated``. It serves to rehearse a study, and to test that what was planted is found and what was not is not.
 """
 
+import contextlib
 import math
-import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
-from pathlib import Path
 from typing import Any
 
-import pandas as pd
+import numpy as np
 
-from tare.measurements import NOISE_FLOOR, Study, with_known_columns
-from tare.precision import precise_enough
-from tare.yamlio import check, read_yaml, shown
-
-DEFAULTS: Study = {
-    "flags": {"O3_native": 1.0},
-    "toolchain": "simulated",
-    "nodes": 2,
-    "skipped": {},
-    "drift_per_round": 0.0,
-    "launch_s": 0.0,
-    "outliers": {"share": 0.0, "factor": 1.0},
-    "failures": 0.0,
-    "method": "tare",
-}
-SESSION = "simulated"
-
-
-def load(path: Path) -> Study:
-    """Return a checked study of made-up data."""
-    study = read_yaml(path)
-    check(study, "simulation", shown(path))
-    return {**DEFAULTS, **study, "where": shown(path)}
+from tare.backends import load_backends
+from tare.cases import Arm, Setting
+from tare.config import Mapping
+from tare.errors import TareError
+from tare.metrics import scale_by_name
+from tare.prepare import Prepared
+from tare.ratios import Floats
+from tare.records import Missing, Record
+from tare.runner import Session
 
 
 @dataclass(frozen=True)
-class Place:
-    """One block: a program at one flag set and rank count, and its native time in seconds."""
+class Model:
+    """What the site's key ``simulation`` plants."""
 
-    app: str
-    flags: str
-    ranks: int
-    seconds: float
-    study: Study
+    programs: Mapping  # app → {seconds: on one rank, metrics: {name: native's value}}
+    flags: Mapping  # flag set → factor of every time
+    ratios: Mapping  # backend → its program's time over native's; 1 where it is not named
+    noise: float  # deviation of the logarithms
+    drift_per_round: float  # 0.001: a round takes 0.1 % longer than the one before it
+    launch_s: float  # launch to exit beside the program's own time
+    outliers: Mapping  # {share, factor}
+    failures: float  # share of the launches
+
+    def factors(self, numbers: Floats, dice: np.random.Generator) -> Floats:
+        """Return what each of so many repeats is slowed down by in the rounds of these numbers; NaN where it failed."""
+        noise = np.exp(dice.normal(0, self.noise, numbers.shape))
+        outlying = np.where(dice.random(numbers.shape) < self.outliers["share"], self.outliers["factor"], 1.0)
+        failed = dice.random(numbers.shape) < self.failures
+        drift = (1 + self.drift_per_round) ** numbers
+        return np.where(failed, np.nan, noise * outlying * drift)
+
+    def seconds(self, setting: Setting) -> float:
+        """Return native's own time: a program on p ranks takes a p-th of what it takes on one."""
+        if setting.app not in self.programs:
+            known = ", ".join(sorted(self.programs))
+            raise TareError(f"simulation: programs: no {setting.app!r}; known: {known}; add its seconds to the site")
+        return float(self.programs[setting.app]["seconds"] * self.flags.get(setting.flags, 1.0) / setting.ranks)
+
+
+class Rehearsal(Session):
+    """One run of a block on the simulated site."""
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[None]:
+        """Pretend nodes: there is no agent to start."""
+        self.hellos = [{"cpu_model": "simulated", "kernel": "simulated"} for _ in self.job.allocation.nodes]
+        yield
 
     @property
-    def block(self) -> str:
-        """The block's id."""
-        return f"{self.app}/{self.study['toolchain']}/{self.flags}/n{self.study['nodes']}r{self.ranks}"
+    def bound(self) -> bool:
+        """No rank has a core."""
+        return False
+
+    @property
+    def model(self) -> Model:
+        """The site's model."""
+        return Model(**self.job.site["simulation"])
+
+    def prepare(self, missing: Missing) -> dict[str, str]:
+        """Make every arm ready at once."""
+        backends = load_backends()
+        self.model.seconds(self.job.block.setting)
+        for arm in self.job.block.runnable:
+            if arm.name in missing.arms_of_round(0):
+                self.prepared[arm.name] = Prepared(backends[arm.backend], (), "simulated", ())
+        return {}
+
+    def commands(self, prepared: Prepared) -> Record:
+        """Nothing is started and nothing launched."""
+        del prepared
+        return {"container_argv": None, "argv": None}
+
+    def complete(self, arm: Arm, record: Record) -> None:
+        """Draw one repeat: the same round of the same block gives the same number, whatever was drawn before it."""
+        setting, model = self.job.block.setting, self.model
+        number = record["round"] or 0
+        words = [setting.id, arm.name, str(number)]
+        dice = np.random.default_rng([self.job.study["seed"], *("/".join(words).encode())])
+        factor = float(model.factors(np.array([float(number)]), dice)[0]) * model.ratios.get(arm.backend, 1.0)
+        record |= drawn(model, setting, None if math.isnan(factor) else factor)
 
 
-def places(study: Study) -> Iterator[Place]:
-    """Yield the study's blocks; a program on p ranks takes a p-th of its time."""
-    for (app, seconds), (flags, factor), ranks in product(study["programs"].items(), study["flags"].items(), study["ranks"]):
-        yield Place(app, flags, ranks, seconds * factor / ranks, study)
-
-
-def draw(place: Place, backend: str, number: int, dice: random.Random) -> float | None:
-    """Return one repeat's own time, None where it failed."""
-    study = place.study
-    noise = dice.gauss(0, study["noise"])
-    failed, outlying = dice.random() < study["failures"], dice.random() < study["outliers"]["share"]
-    if failed:
-        return None
-    drift = (1 + study["drift_per_round"]) ** number
-    return float(place.seconds * study["backends"][backend] * drift * math.exp(noise)) * (
-        study["outliers"]["factor"] if outlying else 1.0
-    )
-
-
-def rounds_of(place: Place) -> list[dict[str, Any]]:
-    """Return one block's repeats, round by round, until they are precise enough or the maximum is reached."""
-    study = place.study
-    dice = random.Random(f"{study['seed']}/{place.block}")
-    plan = (
-        study["repeats"] if isinstance(study["repeats"], dict) else {"min": study["repeats"], "max": study["repeats"], "until": 0}
-    )
-    rows: list[dict[str, Any]] = []
-    times: dict[str, dict[tuple[str, int], float]] = {name: {} for name in study["backends"]}
-    for number in range(1, plan["max"] + 1):
-        arms = sorted(study["backends"])
-        dice.shuffle(arms)
-        for order, backend in enumerate(arms, start=1):
-            seconds = draw(place, backend, number, dice)
-            rows.append(row(place, backend, number, order, seconds))
-            if seconds is not None:
-                times[backend][SESSION, number] = seconds + study["launch_s"]
-        if number >= plan["min"] and precise_enough(times, plan["until"]):
-            break
-    return rows
-
-
-def row(place: Place, backend: str, number: int, order: int, seconds: float | None) -> dict[str, Any]:
-    """Return one repeat as a row of measurements.csv."""
+def drawn(model: Model, setting: Setting, factor: float | None) -> Record:
+    """Return what one launch came to: the program's time and numbers slowed down by a factor, or a failure (None)."""
+    good = factor is not None
+    app_s = model.seconds(setting) * factor if factor is not None else None
+    metrics = model.programs[setting.app].get("metrics", {})
     return {
-        **{"app": place.app, "userland": None, "toolchain": place.study["toolchain"], "flags": place.flags, "backend": backend},
-        **{"ranks": place.ranks, "rep": number, "nodes": place.study["nodes"], "block": place.block, "round": number},
-        **{"wall_s": None if seconds is None else seconds + place.study["launch_s"], "app_s": seconds, "order": order},
-        **{"session": SESSION, "status": "failed" if seconds is None else "ok", "metric": "app_s", "value": seconds},
-        **{"reason": "planted failure" if seconds is None else None, "simulated": True},
+        "simulated": True,
+        "exit_code": 0 if good else 1,
+        "timed_out": False,
+        "stderr_end": "",
+        "status": "ok" if good else "failed",
+        "reason": None if good else "a planted failure",
+        "wall_s": app_s + model.launch_s if app_s is not None else None,
+        "app_s": app_s,
+        "metrics": {name: value * factor ** scale_by_name(name).sign for name, value in metrics.items()} if factor else {},
+        "answer": {"ok": True} if good else None,
+        "cpu": {"busy_s": None, "ranks_s": None, "other_s": None},
+        "proof": [],
     }
 
 
-def simulated(study: Study) -> tuple[pd.DataFrame, Study]:
-    """Return measurements and facts of a study of made-up data."""
-    rows: list[dict[str, Any]] = []
-    cells: list[Study] = []
-    for place in places(study):
-        here = rounds_of(place)
-        rows += here
-        rounds = max(line["round"] for line in here)
-        cells += [cell(place, name, rounds, here, None) for name in study["backends"]]
-        cells += [cell(place, name, rounds, [], reason) for name, reason in study["skipped"].items()]
-    facts = {
-        "study": {key: value for key, value in study.items() if key not in ("programs", "backends", "skipped")},
-        "planted": study["backends"],
-        "site": {"name": "simulated", "virtual": False, "simulated": True, "nodes": study["nodes"]},
-        "seed": study["seed"],
-        "cells": cells,
-        "provenance": {"source": f"drawn from the model in {study['where']}, seed {study['seed']}"},
-    }
-    return with_known_columns(pd.DataFrame(rows)), facts
-
-
-def cell(place: Place, backend: str, rounds: int, rows: list[dict[str, Any]], skipped: str | None) -> Study:
-    """Return one cell as it stands in study.json."""
-    mine = [line for line in rows if line["backend"] == backend]
-    failed = sum(line["status"] == "failed" for line in mine)
-    return {
-        **{"block": place.block, "kind": "app", "app": place.app, "userland": None, "toolchain": place.study["toolchain"]},
-        **{"flags": place.flags, "backend": backend, "nodes": place.study["nodes"], "ranks": place.ranks},
-        **{"processes": place.ranks, "oversubscribed": False, "counted": backend != NOISE_FLOOR, "planned": rounds},
-        **{"measured": len(mine) - failed, "failed": failed, "pairs": len(mine) - failed, "skipped": skipped},
-        **{"argv": None, "container_argv": None, "startup": None, "options": None},
-    }
+SESSIONS: dict[str, Any] = {"simulated": Rehearsal}
+"""The sites' ways to launch that are not the runner's own."""

@@ -78,15 +78,14 @@ def audit_line(measurements: pd.DataFrame, study: Study) -> list[str]:
 def write(argv: list[str]) -> None:
     """Print a study's answer."""
     parser = argparse.ArgumentParser(prog="python -m tare.summary", description=write.__doc__)
-    parser.add_argument("--measurements", required=True, type=Path)
-    parser.add_argument("--study", required=True, type=Path)
-    arguments = parser.parse_args(argv)
+    parser.add_argument("--results", required=True, type=Path, help="results/<study>, where measurements.csv and study.json are")
+    folder = parser.parse_args(argv).results
     width = min(shutil.get_terminal_size((100, 40)).columns, 120)
-    print(summary(*read_pair(arguments.measurements, arguments.study), sys.stdout.isatty(), width))
+    print(summary(*read_pair(folder / "measurements.csv", folder / "study.json"), sys.stdout.isatty(), width))
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run ``python -m tare.summary --measurements … --study …``."""
+    """Run ``python -m tare.summary --results results/<study>``."""
     return analysis.guarded(write, sys.argv[1:] if argv is None else argv)
 
 

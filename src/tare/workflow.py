@@ -1,5 +1,6 @@
 """What the Snakemake rules need: the plan, file names as wildcards, resources, and stale stamps removed."""
 
+import ast
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,6 +82,8 @@ class Workflow:
     def block_inputs(self, wildcards: Any) -> list[str]:
         """Return what a block needs built: the app, the timer, the images of its runtimes."""
         setting = self.block(wildcards).setting
+        if self.site["launch"] == "simulated":
+            return []
         wanted = {
             "docker": [f"build/images/{setting.userland}.docker.json"],
             "singularity": [f"build/images/{setting.userland}.sif"],
@@ -149,7 +152,7 @@ class Workflow:
         store = Store(ROOT / self.results)
         dropped = []
         for block in self.blocks.values():
-            digests = block_digests(block)
+            digests = block_digests(block, self.site)
             rounds = rounds_wanted(store, block, block.runnable, plan_digests(block, digests), self.study)
             dropped += drop_contradicted(store, block, digests, rounds)
         return dropped
@@ -161,6 +164,22 @@ def read_or_exit(config: Mapping) -> Workflow:
         return Workflow.read(config)
     except TareError as error:
         raise SystemExit(f"tare: {error}") from None
+
+
+def caption(kind: str, name: str) -> str:
+    """Return what a table's or figure's module says of it, for Snakemake's own report; nothing is imported for it."""
+    module = ast.parse((Path(ROOT) / "src" / "tare" / kind / f"{name}.py").read_text(encoding="utf-8"))
+    return ast.get_docstring(module) or ""
+
+
+def table_caption(wildcards: Any) -> str:
+    """Return the caption of the table that a rule's wildcard names."""
+    return caption("tables", wildcards.table)
+
+
+def figure_caption(wildcards: Any) -> str:
+    """Return the caption of the figure that a rule's wildcard names."""
+    return caption("figures", wildcards.figure)
 
 
 def names(directory: str) -> list[str]:

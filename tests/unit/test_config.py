@@ -197,7 +197,7 @@ def site_complaint(**changes: Any) -> str:
     ("changes", "message"),
     [
         ({"node": 2}, f"site.yaml: unknown key 'node'; did you mean 'nodes'? known: {SITE_KEYS}"),
-        ({"launch": "rsh"}, "site.yaml: launch: 'rsh' is not one of: ssh, slurm, local"),
+        ({"launch": "rsh"}, "site.yaml: launch: 'rsh' is not one of: ssh, slurm, local, simulated"),
         ({"nodes": 0}, "site.yaml: nodes: 0 is less than the minimum of 1"),
         ({"scheduler": None}, "site.yaml: launch: 'ssh' needs a scheduler; add scheduler: {partition: …}"),
         ({"scheduler": {}}, "site.yaml: scheduler: missing key 'partition'; add it"),
@@ -227,7 +227,7 @@ def test_an_unknown_site_is_refused_with_those_that_are_there() -> None:
     with pytest.raises(TareError) as caught:
         load_site("embeded")
     assert str(caught.value) == (
-        "site: unknown site 'embeded'; did you mean 'embedded'? known: embedded, local; sites stand in config/sites/"
+        "site: unknown site 'embeded'; did you mean 'embedded'? known: embedded, local, simulated; sites stand in config/sites/"
     )
 
 

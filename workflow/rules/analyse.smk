@@ -9,11 +9,20 @@ rule write_table:
         module="src/tare/tables/{table}.py",
         shared=SHARED,
     output:
-        f"{TARE.results}/tables/{{table}}.csv",
+        csv=report(
+            f"{TARE.results}/tables/{{table}}.csv",
+            caption="../report/table.rst",
+            category="Tables",
+            labels={"table": "{table}"},
+        ),
+        markdown=f"{TARE.results}/tables/{{table}}.md",
+        latex=f"{TARE.results}/tables/{{table}}.tex",
     log:
         f"{TARE.results}/logs/tables/{{table}}.log",
     localrule: True
     conda:
         "../envs/analysis.yaml"
+    params:
+        caption=table_caption,
     shell:
         "python3 -m tare.tables {wildcards.table} --measurements {input.measurements} --study {input.study} -o {output} &> {log}"

@@ -9,12 +9,19 @@ rule draw_figure:
         module="src/tare/figures/{figure}.py",
         shared=SHARED,
     output:
-        svg=f"{TARE.results}/figures/{{figure}}.svg",
+        svg=report(
+            f"{TARE.results}/figures/{{figure}}.svg",
+            caption="../report/figure.rst",
+            category="Figures",
+            labels={"figure": "{figure}"},
+        ),
         png=f"{TARE.results}/figures/{{figure}}.png",
     log:
         f"{TARE.results}/logs/figures/{{figure}}.log",
     localrule: True
     conda:
         "../envs/analysis.yaml"
+    params:
+        caption=figure_caption,
     shell:
         "python3 -m tare.figures {wildcards.figure} --measurements {input.measurements} --study {input.study} -o {output.svg} -o {output.png} &> {log}"

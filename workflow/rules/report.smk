@@ -1,4 +1,7 @@
-"""The report: one page that opens from disk."""
+"""The report: one page that opens from disk; and what Snakemake's own report (``snakemake --report``) begins with."""
+
+
+report: "../report/workflow.rst"
 
 
 rule write_report:
@@ -11,7 +14,12 @@ rule write_report:
         modules=sorted(str(path) for path in Path("src/tare").glob("report*.py")),
         shared=SHARED,
     output:
-        f"{TARE.results}/report.html",
+        report(
+            f"{TARE.results}/report.html",
+            caption="../report/answer.rst",
+            category="Answer",
+            labels={"page": "the whole study on one page"},
+        ),
     log:
         f"{TARE.results}/logs/write_report.log",
     localrule: True

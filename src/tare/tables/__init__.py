@@ -16,6 +16,7 @@ from tare.measurements import Study, read_pair
 from tare.rounding import ABSENT, half_up, number, significant
 
 FORMATS = (".csv", ".md", ".tex")
+SIMULATED = "Simulated: nothing here was measured."
 LATEX_SPECIAL = {**{sign: f"\\{sign}" for sign in "&%$#_{}"}, "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 
 
@@ -35,8 +36,11 @@ def text(name: str, table: pd.DataFrame, suffix: str) -> str:
     if suffix == ".csv":
         return str(table.to_csv(index=False, lineterminator="\n"))
     module = analysis.load_module(tables, name, "table")
+    caption = analysis.caption(module)
+    if "simulated" in table.columns:
+        table, caption = table.drop(columns="simulated"), f"{caption} {SIMULATED}"
     shown = layout(printed(table, getattr(module, "DECIMALS", {})), getattr(module, "PIVOT", None))
-    return markdown(shown, analysis.caption(module)) if suffix == ".md" else latex(shown, analysis.caption(module))
+    return markdown(shown, caption) if suffix == ".md" else latex(shown, caption)
 
 
 def printed(table: pd.DataFrame, decimals: dict[str, int]) -> pd.DataFrame:

@@ -1,0 +1,82 @@
+"""The rehearsal from the plan to both reports, by Snakemake, with no scheduler, no compiler and no containers."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+from checkouts import Checkout, counts
+
+from tare import figures, tables
+from tare.yamlio import read_yaml
+
+STUDY = ("--profile", "profiles/local", "--cores", "2", "--config", "study=config/studies/try.yaml")
+SMALL = ("repeats=5", "ranks=[2]", "flags=[O3_native]")
+
+
+@pytest.fixture(scope="module")
+def tried(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A copy in which a small rehearsal was run."""
+    here = Checkout.make(tmp_path_factory.mktemp("tried") / "tare")
+    done = here.snakemake(*STUDY, *SMALL)
+    assert done.returncode == 0, done.stderr
+    return here
+
+
+def results(tried: Checkout) -> Path:
+    """Its results."""
+    return tried.root / "results" / "try"
+
+
+def test_every_table_figure_and_the_report_are_there(tried: Checkout) -> None:
+    expected = {f"tables/{name}{suffix}" for name in tables.names() for suffix in tables.FORMATS}
+    expected |= {f"figures/{name}{suffix}" for name in figures.names() for suffix in figures.FORMATS}
+    expected |= {"measurements.csv", "metrics.csv", "study.json", "report.html"}
+    assert [name for name in sorted(expected) if not (results(tried) / name).is_file()] == []
+
+
+def test_every_cell_has_its_records_and_every_record_says_that_it_is_made_up(tried: Checkout) -> None:
+    study = read_yaml(tried.root / "config/studies/try.yaml")
+    blocks = len(study["apps"]) + len(study["probes"])
+    paths = list(results(tried).glob("records/**/*.jsonl"))
+    assert len(paths) == blocks * (len(study["backends"]) + 1)
+    records = [json.loads(line) for path in paths for line in path.read_text().splitlines()]
+    assert len(records) == 5 * len(paths)
+    assert all(record["simulated"] for record in records)
+
+
+def test_when_all_is_done_nothing_is_planned(tried: Checkout) -> None:
+    assert counts(tried.snakemake(*STUDY, *SMALL, "-n")) == {}
+
+
+def test_another_planted_overhead_draws_every_number_anew(tried: Checkout, tmp_path: Path) -> None:
+    spare = tried.copy(tmp_path / "tare")
+    site = spare.root / "config/sites/simulated.yaml"
+    site.write_text(site.read_text().replace("docker-overlay: 1.25", "docker-overlay: 1.5"))
+    assert counts(spare.snakemake(*STUDY, *SMALL, "-n"))["measure_block"] == 5
+
+
+def test_the_summary_says_what_was_planted(tried: Checkout) -> None:
+    argv = ("python3", "-m", "tare.summary", "--results", "results/try")
+    done = tried.run(*argv, PYTHONPATH=str(tried.root / "src"))
+    assert done.returncode == 0, done.stderr
+    assert "SIMULATED" in done.stdout
+    assert "docker-overlay: slower in 3 of 3 cells" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["report.html", "report.zip"])
+def test_snakemakes_own_report_has_every_figure_and_table_with_its_caption(tried: Checkout, tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    done = tried.snakemake(*STUDY, *SMALL, "--report", str(path))
+    assert done.returncode == 0, done.stderr
+    if name.endswith(".zip"):
+        with zipfile.ZipFile(path) as archive:
+            held = {Path(entry).name for entry in archive.namelist()}
+        assert {f"{figure}.svg" for figure in figures.names()} | {f"{table}.csv" for table in tables.names()} <= held
+        return
+    page = path.read_text()
+    for module, kind in ((figures, "figures"), (tables, "tables")):
+        for entry in module.names():
+            assert f"{entry}{'.svg' if kind == 'figures' else '.csv'}" in page, entry
+    assert "Orange is slower than native" in page  # the heat map's own caption
+    assert all(f'"{category}"' in page for category in ("Answer", "Figures", "Tables"))
