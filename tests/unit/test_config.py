@@ -182,7 +182,7 @@ def test_a_whole_number_is_an_integer_however_yaml_writes_it(value: float, kept:
 
 # --- sites --------------------------------------------------------------------------------------------------------------------
 
-SITE_KEYS = "cpus_per_node, discovered, interconnects, launch, name, nodes, runtimes, scheduler, shared_cpus, virtual"
+SITE_KEYS = "cpus_per_node, discovered, interconnects, launch, name, nodes, runtimes, scheduler, shared_cpus, simulation, virtual"
 
 
 def site_complaint(**changes: Any) -> str:
