@@ -1,5 +1,6 @@
 # Short names for people. What each does is in cluster/ and in the workflow; nothing is decided here but the order.
 #   make run NODES=4 ARGS='-n'
+#   make run STUDY=config/studies/userlands-embedded.yaml
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
@@ -7,7 +8,7 @@ cluster := cluster/tare-cluster
 on_login := $(cluster) exec -- env CI=$(CI)
 
 .NOTPARALLEL:
-.PHONY: help up down status shell run replay try try-here summary test test-login test-cluster test-lifecycle lint lint-here bench clean
+.PHONY: help up images down status shell run replay try try-here summary test test-login test-cluster test-lifecycle lint lint-here bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */  make \1\t/' | expand -t 22
@@ -24,8 +25,12 @@ status: ## what is running: nodes, Slurm, swarm, networks
 shell: ## a shell on the login node, as the job user, in the checkout
 	@$(cluster) shell
 
-run: up ## the study: build, measure, analyse, report (ARGS='-n': more arguments for snakemake)
-	$(on_login) python3 -m tare.cli run $(ARGS)
+images: up ## the images of further userlands (USERLANDS='debian11 debian12'); without them: what every cluster has
+	@$(cluster) images $(USERLANDS)
+
+run: up ## the study: build, measure, analyse, report (STUDY=config/studies/….yaml, ARGS='-n': more arguments for snakemake)
+	@$(if $(STUDY),needed=$$($(on_login) python3 -m tare.cli userlands --config study=$(STUDY)) && $(cluster) images $$needed)
+	$(on_login) python3 -m tare.cli run $(if $(STUDY),--config study=$(STUDY)) $(ARGS)
 	@ls -1 results/*/report.html
 
 replay: up ## the published data instead of measured ones: the same tables, figures and report, and an audit of every printed number
@@ -48,6 +53,7 @@ test-login: lint
 	$(on_login) python -m pytest tests/unit tests/apps tests/workflow
 
 test-cluster: up
+	@$(cluster) images debian11
 	$(on_login) python -m pytest tests/cluster
 
 test-lifecycle: up
@@ -65,8 +71,8 @@ lint-here:
 	snakefmt --check Snakefile workflow
 	shellcheck cluster/tare-cluster cluster/host-pytest cluster/node/rootfs/usr/local/sbin/tare-node .ci/run
 	clang-format --dry-run -Werror $(wildcard src/*/*.[ch] src/*/*/*.[ch])
-# DL3008: versions are the suite's; the tests compare what matters (MPI, libc) between node and image. SC2016: apt's own $(…).
-	hadolint --ignore DL3008 --ignore SC2016 cluster/node/Dockerfile containers/*/Dockerfile
+# DL3008, DL3018: versions are the suite's; the tests compare what matters (MPI, libc) between node and image. SC2016: apt's own $(…).
+	hadolint --ignore DL3008 --ignore DL3018 --ignore SC2016 cluster/node/Dockerfile containers/*/Dockerfile
 
 bench: up ## how long the workflow itself takes: reading, planning, nothing measured
 	$(on_login) bash -c 'time snakemake --profile slurm -n -q'

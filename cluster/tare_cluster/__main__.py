@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from . import argv, down, engine, images, status, up
+from . import argv, containers, down, engine, images, sitefile, status, up
 from .checkout import Checkout, this_checkout
 from .errors import ClusterError
 
@@ -28,7 +28,8 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--node", default="login")
     run.add_argument("--user", default="tare")
     run.add_argument("argv", nargs="+", metavar="COMMAND")
-    commands.add_parser("images", help="build the images that are missing or older than their recipes")
+    build = commands.add_parser("images", help="build the images that are missing or older than their recipes")
+    build.add_argument("userlands", nargs="*", help="of containers/userlands.ini: theirs, put into the running cluster")
     commands.add_parser("clean", help="down, and remove the images too")
     return top
 
@@ -60,9 +61,22 @@ def _change(checkout: Checkout, options: argparse.Namespace) -> None:
         down.down(checkout)
     elif options.command == "images":
         engine.ensure(checkout)
-        images.ensure(checkout)
+        make_images(checkout, options.userlands)
     else:
         down.clean(checkout)
+
+
+def make_images(checkout: Checkout, names: list[str]) -> None:
+    """The images every cluster has; or those of some userlands, and puts these into the registry of a cluster that runs."""
+    if not names:
+        images.ensure(checkout)
+        return
+    wanted = images.images_of(checkout, names)
+    images.ensure_built(wanted, checkout)
+    if any(found.name == containers.LOGIN and found.state == "running" for found in containers.present()):
+        site = sitefile.read(checkout.site_file, checkout, images.node_image(checkout).tag)
+        for image in wanted:
+            images.push(image, containers.LOGIN, site.registry)
 
 
 def _in_node(node: str, user: str, command: list[str]) -> int:

@@ -92,9 +92,10 @@ def node_exec(container: str, command: list[str], user: str = "root", flags: tup
     return ["docker", "exec", *flags, "--user", user, "--workdir", "/tare", container, *command]
 
 
-def image_build(tag: str, folder: str, base: str, apt_options: str, proxy: str | None, label: str) -> list[str]:
+def image_build(tag: str, folder: str, told: tuple[str, ...], target: str, proxy: str | None, label: str) -> list[str]:
+    """`told`: NAME=value of the recipe's arguments; `target`: the stage, empty for the last."""
+    proxies = (f"http_proxy={proxy}",) if proxy else ()
+    arguments = [word for value in (*told, *proxies) for word in ("--build-arg", value)]
+    stage = ["--target", target] if target else []
     # The host's network: a name server on the loopback interface and a proxy's routes work there.
-    arguments = ["--build-arg", f"BASE={base}", "--build-arg", f"APT_OPTIONS={apt_options}"]
-    if proxy:
-        arguments += ["--build-arg", f"http_proxy={proxy}"]
-    return ["docker", "build", "--network", "host", *arguments, "--label", label, "--tag", tag, folder]
+    return ["docker", "build", "--network", "host", *arguments, *stage, "--label", label, "--tag", tag, folder]

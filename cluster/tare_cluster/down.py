@@ -40,7 +40,7 @@ def clean(checkout: Checkout) -> None:
     if engine.installed():
         engine.ensure(checkout)
         remove_cluster()
-        images.remove_all()
+        images.remove_all(checkout)
     down(checkout)
     for path in sorted(Path(checkout.state).glob("cluster/*")):
         path.unlink()

@@ -45,7 +45,7 @@ rule build_tool:
 
 rule fetch_image:
     input:
-        "containers/{userland}/Dockerfile",
+        "containers/userlands.ini",
     output:
         "build/images/{userland}.docker.json",
     log:

@@ -131,12 +131,15 @@ def test_pips_settings_name_the_builds_certificates_and_not_the_hosts() -> None:
 
 def test_an_image_is_known_by_its_recipe_and_its_pins(tmp_path: Path) -> None:
     (tmp_path / "Dockerfile").write_text("FROM scratch\n")
-    before = images.Image("tare/x:latest", tmp_path, "a==1\n").digest
-    assert images.Image("tare/x:latest", tmp_path, "a==1\n").digest == before
-    other_pins = images.Image("tare/x:latest", tmp_path, "a==2\n").digest
+    base = images.Base("b", "b:1", "")
+    before = images.Image("tare/x:latest", tmp_path, base, "a==1\n").digest
+    assert images.Image("tare/x:latest", tmp_path, base, "a==1\n").digest == before
+    other_pins = images.Image("tare/x:latest", tmp_path, base, "a==2\n").digest
+    other_stage = images.Image("tare/x:latest", tmp_path, base, "a==1\n", "builder").digest
+    other_compiler = images.Image("tare/x:latest", tmp_path, base, "a==1\n", arguments=("COMPILERS=gcc-9",)).digest
     (tmp_path / "Dockerfile").chmod(0o755)
-    other_mode = images.Image("tare/x:latest", tmp_path, "a==1\n").digest
-    assert len({before, other_pins, other_mode}) == 3
+    other_mode = images.Image("tare/x:latest", tmp_path, base, "a==1\n").digest
+    assert len({before, other_pins, other_stage, other_compiler, other_mode}) == 5
 
 
 def test_pins_are_those_that_a_toml_parser_finds() -> None:
@@ -150,12 +153,43 @@ def test_pins_do_not_depend_on_the_rest_of_the_file() -> None:
     assert pins(text) == pins(text + '[tool.x]\ndev = [\n  "d",\n]\n') == ["a==1", "c==2"]
 
 
-def test_every_folder_with_a_recipe_in_containers_is_a_runtime_image(tmp_path: Path) -> None:
-    for name in ("debian11", "alpine", "notes"):
-        (tmp_path / "containers" / name).mkdir(parents=True)
-    for name in ("debian11", "alpine"):
-        (tmp_path / "containers" / name / "Dockerfile").touch()
-    assert [image.tag for image in images.runtime_images(Checkout(tmp_path))] == ["tare/alpine:latest", "tare/debian11:latest"]
+def test_a_userland_is_two_stages_of_one_recipe() -> None:
+    runtime, builder = images.images_of(Checkout(ROOT), ["debian11"])
+    assert (runtime.tag, runtime.target) == ("tare/debian11:latest", "runtime")
+    assert (builder.tag, builder.target) == ("tare/debian11-build:latest", "builder")
+    assert runtime.folder == builder.folder == ROOT / "containers/packages"
+    assert "COMPILERS=gcc-9" in builder.arguments
+
+
+def test_only_the_nodes_own_userland_is_built_every_time() -> None:
+    assert [image.tag for image in images.runtime_images(Checkout(ROOT))] == ["tare/debian13:latest"]
+
+
+def test_every_userland_has_a_recipe() -> None:
+    for userland in images.userlands(Checkout(ROOT)).values():
+        assert (userland.runtime.folder / "Dockerfile").is_file()
+
+
+def test_an_unknown_userland_names_the_known_ones() -> None:
+    with pytest.raises(ClusterError, match=r"userlands: unknown 'debian10'; known: debian13, .*userlands.ini"):
+        images.images_of(Checkout(ROOT), ["debian10"])
+
+
+def test_a_userland_with_a_key_missing_is_named(tmp_path: Path) -> None:
+    (tmp_path / "containers").mkdir()
+    (tmp_path / "containers/userlands.ini").write_text("[x]\nrecipe = packages\nbase = x\nsuite =\nevery_time = no\n")
+    with pytest.raises(ClusterError, match=r"userlands.ini: x: 'pull' is missing"):
+        images.userlands(Checkout(tmp_path))
+
+
+def test_an_image_is_built_from_its_base_and_stage() -> None:
+    found = argv.image_build(
+        "tare/x:latest", "/c", ("BASE=tare/base:x", "GCC=9"), "runtime", "http://proxy.example", "tare.inputs=1"
+    )
+    assert " ".join(found) == (
+        "docker build --network host --build-arg BASE=tare/base:x --build-arg GCC=9 --build-arg http_proxy=http://proxy.example"
+        " --target runtime --label tare.inputs=1 --tag tare/x:latest /c"
+    )
 
 
 def test_nodes_that_cannot_take_jobs_are_named_with_their_state() -> None:
