@@ -6,12 +6,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from tare.build import further_userlands
+from tare.build import main as build
 from tare.cases import plan_document
-from tare.config import load_manifests, load_site, load_study, load_toolchains
+from tare.config import load_manifests, load_site, load_study, load_toolchains, read_study
 from tare.errors import TareError
 from tare.files import save
 from tare.images import main as image
-from tare.progress import run
+from tare.progress import configuration, run
 from tare.runner import measure_block
 from tare.simulate import SESSIONS
 
@@ -36,10 +38,20 @@ def measure(argv: list[str]) -> None:
     measure_block(arguments.plan.resolve(), arguments.block, SESSIONS)
 
 
+def userlands(argv: list[str]) -> None:
+    """Print the userlands whose images a study needs and not every cluster has; the arguments are Snakemake's (--configfile, --config)."""
+    config = configuration(argv)
+    if "import" not in read_study(config)[0]:
+        study = load_study(config)
+        print(*further_userlands(study, load_site(study["site"]), load_toolchains()))
+
+
 VERBS: dict[str, Callable[[list[str]], int | None]] = {
     "run": run,
     "plan": plan,
+    "userlands": userlands,
     "image": image,
+    "build": build,
     "measure": measure,
 }
 

@@ -36,7 +36,7 @@ STUDY_DEFAULTS: Mapping = {
     "confidence": 0.95,
     "equivalence": 0.01,
 }
-SITE_DEFAULTS: Mapping = {"virtual": False, "shared_cpus": False}
+SITE_DEFAULTS: Mapping = {"virtual": False, "shared_cpus": False, "userland": None}
 SCHEDULER_DEFAULTS: Mapping = {"account": None, "runtime_min": 60, "exclusive": True, "sbatch": [], "sbatch_block": []}
 DOCKER_DEFAULTS: Mapping = {"command": "docker", "registry": None, "ssh_port": 22022, "shm_size": "1g"}
 SIMULATION_DEFAULTS: Mapping = {
@@ -158,7 +158,18 @@ def load_toolchains() -> Mapping:
     path = ROOT / "config" / "toolchains.yaml"
     toolchains: Mapping = read_yaml(path)
     check(toolchains, "toolchains", shown(path))
+    for name, toolchain in toolchains.items():
+        check_source(toolchain, f"{shown(path)}: {name}")
     return toolchains
+
+
+def check_source(toolchain: Mapping, where: str) -> None:
+    """Raise when a toolchain does not say what its source needs: modules their names, source images their userlands."""
+    needed = {"modules": "modules", "source": "userlands"}.get(toolchain["from"])
+    if needed is not None and needed not in toolchain:
+        raise TareError(f"{where}: from: {toolchain['from']!r} needs {needed}: […]; add it, or choose host or packages")
+    if "modules" in toolchain and toolchain["from"] != "modules":
+        raise TareError(f"{where}: modules: found beside from: {toolchain['from']!r}; say from: modules, or leave them out")
 
 
 def load_manifests() -> dict[str, Mapping]:

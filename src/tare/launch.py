@@ -7,6 +7,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from tare.backends import Argv, Backend, Context
+from tare.errors import TareError
+from tare.proof import mpi_version
 
 ENVIRONMENT = ("HOME", "LANG", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "SLURM_CONF", "TZ", "USER")
 """What a launch keeps of the job's environment: no SLURM_JOB_*, PMIX_* or OMPI_* of an outer layer may steer it."""
@@ -24,31 +26,73 @@ class Program:
     oversubscribed: bool
 
 
-def message_options(subnet: str, oversubscribed: bool) -> Argv:
+@dataclass(frozen=True)
+class Dialect:
+    """How one generation of Open MPI's launcher and transports wants to be told the same things."""
+
+    launcher: str  # before each of the launcher's own parameters
+    agent: tuple[str, str, str]  # the plugin that starts daemons, its name, its parameter
+    interfaces: str  # the launcher's own network
+    shared_memory: str  # the transport between ranks of one place
+    single_copy_off: tuple[str, str]
+
+
+ORTE = Dialect(
+    launcher="--mca",
+    agent=("plm", "rsh", "plm_rsh_agent"),
+    interfaces="oob_tcp_if_include",
+    shared_memory="vader",
+    single_copy_off=("btl_vader_single_copy_mechanism", "none"),
+)
+"""Open MPI 2 to 4: the launcher is ORTE, its daemon orted."""
+
+PRRTE = Dialect(
+    launcher="--prtemca",
+    agent=("plm", "ssh", "plm_ssh_agent"),
+    interfaces="prte_if_include",
+    shared_memory="sm",
+    single_copy_off=("smsc", "^cma,knem,xpmem"),
+)
+"""Open MPI 5 and later: the launcher is PRRTE, its daemon prted."""
+
+OLDEST, PRRTE_SINCE = 2, 5
+
+
+def dialect(mpi: str) -> Dialect:
+    """Return how a launcher is spoken to, by what it says of itself (``mpirun (Open MPI) 4.1.0``)."""
+    number = next(iter(mpi_version(mpi)), "")
+    if "Open MPI" not in mpi or not number.isdigit() or int(number) < OLDEST:
+        raise TareError(f"mpirun: found {mpi!r}; known: Open MPI {OLDEST} and later; choose a toolchain with one of these")
+    return PRRTE if int(number) >= PRRTE_SINCE else ORTE
+
+
+def message_options(subnet: str, oversubscribed: bool, words: Dialect) -> Argv:
     """Return the MPI layer's parameters: one transport choice for all backends, native included.
 
     Single-copy shared memory (CMA) is off because it is refused between containers; ranks that share a CPU must yield it.
     """
+    switch, value = words.single_copy_off
     parameters = {
         "pml": "ob1",
-        "btl": "self,sm,tcp",
-        "smsc": "^cma,knem,xpmem",
+        "btl": f"self,{words.shared_memory},tcp",
+        switch: value,
         "btl_tcp_if_include": subnet,
         "mpi_yield_when_idle": str(int(oversubscribed)),
     }
     return [word for name, value in parameters.items() for word in ("--mca", name, value)]
 
 
-def launcher_options(interfaces: tuple[str, ...], agent: str) -> Argv:
+def launcher_options(interfaces: tuple[str, ...], agent: str, words: Dialect) -> Argv:
     """Return the launcher's own parameters: an explicit host list, daemons started by ``agent``, no resource manager.
 
     PRRTE 3.0 finds no interface by its subnet inside a container, so it gets names; it never takes a loopback interface, so
     where there is nothing but that it is left to choose.
     """
-    parameters = {"ras": "^slurm", "plm": "ssh", "plm_ssh_agent": agent}
+    framework, plugin, parameter = words.agent
+    parameters = {"ras": "^slurm", framework: plugin, parameter: agent}
     if interfaces:
-        parameters["prte_if_include"] = ",".join(interfaces)
-    return [word for name, value in parameters.items() for word in ("--prtemca", name, value)]
+        parameters[words.interfaces] = ",".join(interfaces)
+    return [word for name, value in parameters.items() for word in (words.launcher, name, value)]
 
 
 def layout_options(program: Program, hosts: tuple[str, ...]) -> Argv:
@@ -64,13 +108,14 @@ def rank_argv(program: Program, backend: Backend, context: Context) -> Argv:
     return [*bind, *backend.wrap(context), str(PurePosixPath(context.root) / program.binary), *options]
 
 
-def mpirun_argv(program: Program, backend: Backend, context: Context, interfaces: tuple[str, ...]) -> Argv:
-    """Return the timed command: from here to its exit is ``wall_s``."""
+def mpirun_argv(program: Program, backend: Backend, context: Context, interfaces: tuple[str, ...], mpi: str) -> Argv:
+    """Return the timed command: from here to its exit is ``wall_s``. ``mpi`` is what the launcher says of itself."""
+    words = dialect(mpi)
     return [
         program.mpirun,
-        *launcher_options(interfaces, backend.remote_agent(context)),
+        *launcher_options(interfaces, backend.remote_agent(context), words),
         *layout_options(program, backend.host_names(context)),
-        *message_options(backend.subnet(context), program.oversubscribed),
+        *message_options(backend.subnet(context), program.oversubscribed, words),
         *rank_argv(program, backend, context),
     ]
 

@@ -35,6 +35,7 @@ class Agent:
             "cpus": cpus,
             "cores": sorted({tuple(core(cpu)) for cpu in cpus}),
             "cpu_model": cpu_model(),
+            "cpu_flags": sorted(cpu_flags()),
             "kernel": os.uname().release,
             "user": f"{os.getuid()}:{os.getgid()}",
         }
@@ -106,9 +107,20 @@ def core(cpu: int) -> list[int]:
 
 def cpu_model() -> str | None:
     """Return the processor's name, or None where the kernel does not say."""
+    return cpuinfo("model name")
+
+
+def cpu_flags() -> frozenset[str]:
+    """Return the processor's abilities as the kernel calls them (x86: flags, ARM: Features); none where it does not say."""
+    return frozenset((cpuinfo("flags") or cpuinfo("Features") or "").split())
+
+
+def cpuinfo(key: str) -> str | None:
+    """Return what /proc/cpuinfo says of the first CPU under a key."""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
+        name, _, value = line.partition(":")
+        if name.strip() == key:
+            return value.strip()
     return None
 
 

@@ -322,7 +322,7 @@ class Session:
 
     def mpirun(self, prepared: Prepared) -> list[str]:
         """Return the command of an arm that is timed."""
-        return mpirun_argv(self.program, prepared.backend, self.context(), prepared.interfaces)
+        return mpirun_argv(self.program, prepared.backend, self.context(), prepared.interfaces, prepared.mpi)
 
     def launch(self, arm: Arm) -> Record:
         """Run one launch and return its raw outcome: times of the timer, exit code, output, CPU time of the nodes."""

@@ -9,7 +9,7 @@ from typing import Any
 from snakemake.io import ancient
 
 from tare.cases import Block, plan_blocks
-from tare.config import FLAGS, Mapping, load_manifests, load_site, load_study, load_toolchains, read_study
+from tare.config import Mapping, load_manifests, load_site, load_study, load_toolchains, read_study
 from tare.errors import TareError
 from tare.prepare import block_digests
 from tare.records import Store, drop_contradicted, plan_digests
@@ -134,18 +134,6 @@ class Workflow:
         manifests = [f"src/apps/{app}.yaml" for app in sorted({block.setting.app for block in self.blocks.values()})]
         discovered = [path for path in [self.site.get("discovered")] if path and (ROOT / path).is_file()]
         return [*study, f"config/sites/{self.study['site']}.yaml", *discovered, "config/toolchains.yaml", *manifests]
-
-    def compiler(self, wildcards: Any) -> str:
-        """Return a toolchain's compiler."""
-        return str(self.toolchains[wildcards.toolchain]["compiler"])
-
-    def mpicc(self, wildcards: Any) -> str:
-        """Return a toolchain's compiler wrapper."""
-        return str(self.toolchains[wildcards.toolchain]["mpicc"])
-
-    def flags(self, wildcards: Any) -> str:
-        """Return the compiler options of a flag set."""
-        return " ".join(FLAGS[wildcards.flags])
 
     def drop_stale_stamps(self) -> list[str]:
         """Remove stamps that contradict their records or the plan, so that plain ``snakemake`` does what is missing."""

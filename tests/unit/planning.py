@@ -108,10 +108,14 @@ def backend(name: str) -> Backend:
     return load_backends()[name]
 
 
-def whole_argv(name: str, context: Context, program: Program, interfaces: tuple[str, ...]) -> Argv:
+OPEN_MPI_5 = "mpirun (Open MPI) 5.0.7"
+OPEN_MPI_4 = "mpirun (Open MPI) 4.1.0"
+
+
+def whole_argv(name: str, context: Context, program: Program, interfaces: tuple[str, ...], mpi: str = OPEN_MPI_5) -> Argv:
     """The whole command of one repeat of a backend."""
     of = backend(name)
-    mpirun = mpirun_argv(program, of, context, interfaces)
+    mpirun = mpirun_argv(program, of, context, interfaces, mpi)
     return launch_argv(of, context, mpirun, f"{context.block_dir}/timed.json", 600.0)
 
 

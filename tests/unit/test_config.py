@@ -104,8 +104,9 @@ DAC_OPTIONS = ", ".join(sorted(OPTIONS["dac"]))
             "--configfile: apps.dac: unknown key 'optoins'; did you mean 'options'? known: nodes, options, ranks",
         ),
         (
-            {"toolchains": ["gcc41"]},
-            "--configfile: toolchains[0]: unknown toolchain 'gcc41'; did you mean 'gcc14'? known: gcc, gcc14",
+            {"toolchains": ["gccc14"]},
+            "--configfile: toolchains[0]: unknown toolchain 'gccc14'; did you mean 'gcc14'? known: "
+            + ", ".join(sorted(load_toolchains())),
         ),
         ({"flags": ["Os"]}, "--configfile: flags[0]: unknown flag set 'Os'; known: O0, O2, O3, O3_native"),
         (
@@ -182,7 +183,10 @@ def test_a_whole_number_is_an_integer_however_yaml_writes_it(value: float, kept:
 
 # --- sites --------------------------------------------------------------------------------------------------------------------
 
-SITE_KEYS = "cpus_per_node, discovered, interconnects, launch, name, nodes, runtimes, scheduler, shared_cpus, simulation, virtual"
+SITE_KEYS = (
+    "cpus_per_node, discovered, interconnects, launch, name, nodes, runtimes, scheduler, shared_cpus, simulation, toolchains, "
+    "userland, virtual"
+)
 
 
 def site_complaint(**changes: Any) -> str:

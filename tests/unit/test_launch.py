@@ -7,6 +7,8 @@ import pytest
 from planning import (
     BACKENDS,
     EMBEDDED_PROGRAM,
+    OPEN_MPI_4,
+    OPEN_MPI_5,
     OTHER_PROGRAM,
     backend,
     embedded,
@@ -17,7 +19,8 @@ from planning import (
 )
 
 from tare.backends import Argv, Context, load_backends
-from tare.launch import Program, interfaces_of, message_options, mpirun_argv, srun_agent
+from tare.errors import TareError
+from tare.launch import ORTE, PRRTE, Program, dialect, interfaces_of, message_options, mpirun_argv, srun_agent
 from tare.prepare import ssh_config, sshd_config
 
 Case = tuple[Callable[[], Context], Program, dict[str, tuple[str, ...]]]
@@ -64,6 +67,39 @@ def test_native_on_the_embedded_cluster_is_this_one_line() -> None:
     )
 
 
+def test_open_mpi_4_is_told_the_same_in_its_own_words() -> None:
+    line = " ".join(whole_argv("native", embedded_context(), EMBEDDED_PROGRAM, ("eth0",), OPEN_MPI_4))
+    assert line == (
+        "/tare/build/debian13/timed --out /tare/results/pretend/work/slurm41/timed.json --timeout 600 --"
+        " mpirun --mca ras ^slurm --mca plm rsh"
+        " --mca plm_rsh_agent ssh -o BatchMode=yes -o StrictHostKeyChecking=accept-new"
+        " --mca oob_tcp_if_include eth0 --host node01:1,node02:1 -n 2 --map-by slot --bind-to none"
+        " --mca pml ob1 --mca btl self,vader,tcp --mca btl_vader_single_copy_mechanism none"
+        " --mca btl_tcp_if_include 172.30.0.0/20 --mca mpi_yield_when_idle 0"
+        " /tare/build/debian13/pinned /tare/build/debian13/gcc14/O3_native/dac --rectangles 1000"
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ("mpirun (Open MPI) 2.1.1", ORTE),
+        ("mpirun (Open MPI) 3.1.1", ORTE),
+        (OPEN_MPI_4, ORTE),
+        (OPEN_MPI_5, PRRTE),
+        ("mpirun (Open MPI) 6.0.0rc2", PRRTE),
+    ],
+)
+def test_each_generation_of_open_mpi_is_told_in_its_own_words(said: str, found: object) -> None:
+    assert dialect(said) is found
+
+
+@pytest.mark.parametrize("said", ["HYDRA build details: Version: 4.2.0", "mpirun (Open MPI) 1.10.7", "mpirun (Open MPI)", ""])
+def test_another_launcher_is_refused_with_the_known_ones(said: str) -> None:
+    with pytest.raises(TareError, match=r"mpirun: found .*; known: Open MPI 2 and later"):
+        dialect(said)
+
+
 def test_there_is_a_golden_file_for_every_backend() -> None:
     assert sorted(load_backends()) == sorted(BACKENDS)
 
@@ -98,7 +134,7 @@ def without_wrapper(rank: Argv, wrapper: Argv) -> Argv:
 
 def unsaid_differences(one: str, two: str, context: Context, program: Program) -> list[str]:
     """List every difference between two backends' timed commands that is not the factor under study."""
-    argvs = [mpirun_argv(program, backend(name), context, ("eth0",)) for name in (one, two)]
+    argvs = [mpirun_argv(program, backend(name), context, ("eth0",), OPEN_MPI_5) for name in (one, two)]
     (options_one, rank_one), (options_two, rank_two) = map(options_of, argvs)
     names = options_one.keys() | options_two.keys()
     found = [name for name in sorted(names - PER_BACKEND) if options_one.get(name) != options_two.get(name)]
@@ -116,8 +152,8 @@ def test_two_backends_are_launched_alike_but_for_names_subnet_agent_interface_an
 def test_the_check_of_differences_sees_one() -> None:
     context = embedded_context()
     shared = Program(**{**vars(EMBEDDED_PROGRAM), "slots": (2, 2), "bound": False, "oversubscribed": True})
-    alone = options_of(mpirun_argv(EMBEDDED_PROGRAM, backend("native"), context, ("eth0",)))
-    crowded = options_of(mpirun_argv(shared, backend("native"), context, ("eth0",)))
+    alone = options_of(mpirun_argv(EMBEDDED_PROGRAM, backend("native"), context, ("eth0",), OPEN_MPI_5))
+    crowded = options_of(mpirun_argv(shared, backend("native"), context, ("eth0",), OPEN_MPI_5))
     changed = {name for name in alone[0] if alone[0][name] != crowded[0][name]}
     assert changed == {"slots", "-n", "--mca mpi_yield_when_idle"}
     assert alone[1][1:] == crowded[1] and alone[1][0].endswith("/pinned")
@@ -128,12 +164,12 @@ def test_the_check_of_differences_sees_one() -> None:
 
 @pytest.mark.parametrize(("oversubscribed", "yields"), [(False, "0"), (True, "1")])
 def test_ranks_that_share_a_cpu_yield_it(oversubscribed: bool, yields: str) -> None:
-    assert message_options("10.0.0.0/8", oversubscribed)[-3:] == ["--mca", "mpi_yield_when_idle", yields]
+    assert message_options("10.0.0.0/8", oversubscribed, PRRTE)[-3:] == ["--mca", "mpi_yield_when_idle", yields]
 
 
 def test_every_backend_has_the_same_transport_parameters_native_included() -> None:
     words = {
-        name: [word for word in message_options(backend(name).subnet(embedded_context()), False) if "/" not in word]
+        name: [word for word in message_options(backend(name).subnet(embedded_context()), False, PRRTE) if "/" not in word]
         for name in BACKENDS
     }
     assert all(found == words["native"] for found in words.values())
@@ -190,7 +226,7 @@ def test_the_launchers_interfaces_are_those_that_lead_into_the_subnet(tables: li
 
 
 def test_where_no_interface_leads_into_the_subnet_the_launcher_is_left_to_choose() -> None:
-    argv = mpirun_argv(EMBEDDED_PROGRAM, backend("native"), embedded_context(), ())
+    argv = mpirun_argv(EMBEDDED_PROGRAM, backend("native"), embedded_context(), (), OPEN_MPI_5)
     assert "prte_if_include" not in argv
 
 

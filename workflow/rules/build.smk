@@ -12,7 +12,8 @@ rule build_app:
         source="src/apps/{app}.c",
         harness=HARNESS,
     output:
-        "build/{userland}/{toolchain}/{flags}/{app}",
+        binary="build/{userland}/{toolchain}/{flags}/{app}",
+        note="build/{userland}/{toolchain}/{flags}/{app}.json",
     log:
         "build/log/{userland}/{toolchain}/{flags}/{app}.log",
     conda:
@@ -20,12 +21,10 @@ rule build_app:
     resources:
         **TARE.slurm(),
     params:
-        compiler=TARE.compiler,
-        mpicc=TARE.mpicc,
-        flags=TARE.flags,
+        site=TARE.study["site"],
     shell:
-        "OMPI_CC={params.compiler} {params.mpicc} -std=c11 -Wall -Wextra -Werror -D_GNU_SOURCE {params.flags} -ffp-contract=off"
-        " -o {output} {input.source} src/apps/harness/*.c -lm &> {log}"
+        "python3 -m tare.cli build --site {params.site} --userland {wildcards.userland} --toolchain {wildcards.toolchain}"
+        " --flags {wildcards.flags} --app {wildcards.app} &> {log}"
 
 
 rule build_tool:
@@ -39,8 +38,10 @@ rule build_tool:
         "../envs/analysis.yaml"
     resources:
         **TARE.slurm(),
+    params:
+        site=TARE.study["site"],
     shell:
-        "cc -std=c11 -Wall -Wextra -Werror -D_GNU_SOURCE -O2 -o {output} {input} &> {log}"
+        "python3 -m tare.cli build --site {params.site} --userland {wildcards.userland} --tool {wildcards.tool} &> {log}"
 
 
 rule fetch_image:

@@ -1,0 +1,43 @@
+"""Userlands: the distributions inside the images (containers/userlands.ini), and which of them has a toolchain."""
+
+import configparser
+
+from tare.config import Mapping
+from tare.errors import TareError
+from tare.yamlio import ROOT, suggestion
+
+BUILDER = "-build"
+"""A userland's image with compilers is called like the measured one, with this at its end."""
+
+
+def load_userlands() -> dict[str, Mapping]:
+    """Return every userland's section of containers/userlands.ini."""
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read_string((ROOT / "containers" / "userlands.ini").read_text(encoding="utf-8"))
+    return {name: dict(parser[name]) for name in parser.sections()}
+
+
+def check_userland(name: str, where: str) -> None:
+    """Raise when no recipe makes that userland."""
+    known = sorted(load_userlands())
+    if name not in known:
+        raise TareError(f"{where}: unknown userland {name!r}; {suggestion(name, known)}; they stand in containers/userlands.ini")
+
+
+def userland_of(name: str, toolchain: Mapping, wanted: str) -> str:
+    """Return the userland in which a toolchain is used where the study asks for ``wanted``.
+
+    A toolchain that is everywhere is used in that one. A toolchain that only some userlands have is used in that one if it
+    has it, in its variant (``alpine312`` → ``alpine312-v9``), or else in the first that has it.
+    """
+    having: list[str] = toolchain.get("userlands", [wanted])
+    variant = f"{wanted}-{name}"
+    return next((userland for userland in (wanted, variant) if userland in having), having[0])
+
+
+def userlands_of(study: Mapping, toolchains: Mapping) -> list[tuple[str, str]]:
+    """Return every toolchain of a study with every userland in which it is used."""
+    compared = study.get("compare", {})
+    wanted = compared.get("userlands", [study["userland"]])
+    names = compared.get("toolchains", study["toolchains"])
+    return list(dict.fromkeys((name, userland_of(name, toolchains[name], one)) for name in names for one in wanted))
