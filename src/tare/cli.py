@@ -39,7 +39,7 @@ def measure(argv: list[str]) -> None:
 
 
 def userlands(argv: list[str]) -> None:
-    """Print the userlands whose images a study needs and not every cluster has; the arguments are Snakemake's (--configfile, --config)."""
+    """Print the userlands whose images a study needs and not every cluster has; arguments as for snakemake (--config …)."""
     config = configuration(argv)
     if "import" not in read_study(config)[0]:
         study = load_study(config)
