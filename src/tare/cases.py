@@ -1,22 +1,22 @@
 """From study and site to settings, cells, blocks and the shuffled order. Pure: nothing is run here."""
 
 import random
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from typing import Any
 
+from tare.arms import BASELINE, NOISE_FLOOR, OF_SETTING, Arm, arm_document, arm_from_document, plan_arms, with_baselines
 from tare.backends import Backend, load_backends
 from tare.config import FLAGS, Mapping, Repeats, complete_options
 from tare.errors import TareError
 from tare.yamlio import suggestion
 
-BASELINE = "native"
-NOISE_FLOOR = "native-aa"
+__all__ = ["BASELINE", "NOISE_FLOOR", "Arm", "Block", "Setting"]
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Everything but the backend: what one block holds still."""
+    """Everything but the arm: what one block holds still. What the study compares reads like ``gcc9+gcc14``."""
 
     kind: str  # "app", or "probe" for what runs beside the apps and is not counted among the cells
     app: str
@@ -47,13 +47,10 @@ class Setting:
         """Where the app's program is built, relative to the checkout."""
         return f"build/{self.userland}/{self.toolchain}/{self.flags}/{self.app}"
 
-
-@dataclass(frozen=True)
-class Arm:
-    """What varies inside a block."""
-
-    name: str
-    backend: str
+    def of(self, arm: Arm) -> "Setting":
+        """Return the setting as one of its arms has it: with its own toolchain, flags, userland and interconnect."""
+        own = {name: getattr(arm, name) for name in OF_SETTING if getattr(arm, name) is not None}
+        return replace(self, **own)
 
 
 @dataclass(frozen=True)
@@ -70,6 +67,10 @@ class Block:
         """The arms that the site can run."""
         return tuple(arm for arm in self.arms if arm.name not in self.skipped)
 
+    def arm(self, name: str) -> Arm:
+        """Return one arm by name."""
+        return next(arm for arm in self.arms if arm.name == name)
+
 
 def plan_blocks(study: Mapping, site: Mapping, manifests: Mapping, toolchains: Mapping) -> tuple[Block, ...]:
     """Expand a study on a site into blocks; whatever cannot be planned is a one-line TareError."""
@@ -80,11 +81,37 @@ def plan_blocks(study: Mapping, site: Mapping, manifests: Mapping, toolchains: M
     check_names(where, "backends", study["backends"], sorted(backends), "backend")
     if BASELINE not in study["backends"]:
         raise TareError(f"{where}: backends: {BASELINE!r} is missing; every overhead is measured against it; add it")
-    arms = plan_arms(study)
-    return tuple(
-        Block(setting, arms, skipped_arms(arms, backends, site), max(setting.slots) > site["cpus_per_node"])
-        for setting in plan_settings(study, site, manifests)
-    )
+    check_compared(study, site)
+    study = with_usual(study, site)
+    arms = plan_arms(study, backends)
+    return tuple(plan_block(setting, arms, backends, site) for setting in plan_settings(study, site, manifests))
+
+
+def plan_block(setting: Setting, arms: tuple[Arm, ...], backends: dict[str, Backend], site: Mapping) -> Block:
+    """Return one block: what it cannot run, and each arm's native partner."""
+    skipped = skipped_arms(arms, backends, site)
+    return Block(setting, with_baselines(arms, skipped), skipped, max(setting.slots) > site["cpus_per_node"])
+
+
+def check_compared(study: Mapping, site: Mapping) -> None:
+    """Raise when a compared interconnect is not the site's."""
+    for name in study["compare"].get("interconnects", []):
+        check_interconnect(study, site, name, "compare.interconnects")
+
+
+def check_interconnect(study: Mapping, site: Mapping, name: str, key: str) -> None:
+    """Raise when the site has no such interconnect."""
+    if name not in site["interconnects"]:
+        known = sorted(site["interconnects"])
+        raise TareError(f"{study['where']}: {key}: site {site['name']!r} has no {name!r}; {suggestion(name, known)}")
+
+
+def with_usual(study: Mapping, site: Mapping) -> Mapping:
+    """Return the study with its interconnect: the one it names, else the first compared, else the site's first."""
+    known = [*study["compare"].get("interconnects", []), *site["interconnects"]]
+    interconnect = study["interconnect"] or known[0]
+    check_interconnect(study, site, interconnect, "interconnect")
+    return {**study, "interconnect": interconnect}
 
 
 def check_names(where: str, key: str, found: list[str] | Mapping, known: list[str], what: str) -> None:
@@ -93,14 +120,6 @@ def check_names(where: str, key: str, found: list[str] | Mapping, known: list[st
         if name not in known:
             at = f"{key}.{name}" if isinstance(found, dict) else f"{key}[{index}]"
             raise TareError(f"{where}: {at}: unknown {what} {name!r}; {suggestion(name, known)}")
-
-
-def plan_arms(study: Mapping) -> tuple[Arm, ...]:
-    """Return the arms of every block: the study's backends, and a second native arm where the noise floor is asked for."""
-    arms = [Arm(name, name) for name in study["backends"]]
-    if study["noise_floor"]:
-        arms.append(Arm(NOISE_FLOOR, BASELINE))
-    return tuple(arms)
 
 
 def skipped_arms(arms: tuple[Arm, ...], backends: dict[str, Backend], site: Mapping) -> dict[str, str]:
@@ -124,12 +143,6 @@ def app_settings(study: Mapping, site: Mapping, manifest: Mapping, kind: str, en
     """Expand one app of the study."""
     options = complete_options(manifest, entry.get("options", {}), f"{where}.options")
     ranks_of_all = [2] if manifest["ranks"] == "exactly-two" else study["ranks"]
-    interconnect = study["interconnect"] or next(iter(site["interconnects"]))
-    if interconnect not in site["interconnects"]:
-        known = sorted(site["interconnects"])
-        raise TareError(
-            f"{study['where']}: interconnect: site {site['name']!r} has no {interconnect!r}; {suggestion(interconnect, known)}"
-        )
     nodes_planned: list[int] = (study | entry)["nodes"]
     ranks_planned: list[int] = ({"ranks": ranks_of_all} | entry)["ranks"]
     for nodes in nodes_planned:
@@ -146,12 +159,20 @@ def app_settings(study: Mapping, site: Mapping, manifest: Mapping, kind: str, en
             nodes=nodes,
             ranks=ranks,
             processes=ranks + manifest["extra_processes"],
-            interconnect=interconnect,
+            interconnect=study["interconnect"],
             binding=study["binding"],
             options=options,
         )
-        for toolchain, flags, nodes, ranks in product(study["toolchains"], study["flags"], nodes_planned, ranks_planned)
+        for toolchain, flags, nodes, ranks in product(
+            settled(study, "toolchains"), settled(study, "flags"), nodes_planned, ranks_planned
+        )
     ]
+
+
+def settled(study: Mapping, key: str) -> list[str]:
+    """Return the values that make settings of their own; compared ones share a setting, whose id joins them."""
+    values: list[str] = study[key]
+    return ["+".join(values)] if key in study["compare"] else values
 
 
 def check_nodes(nodes: int, site: Mapping, where: str) -> None:
@@ -199,7 +220,7 @@ def block_document(block: Block, study: Mapping) -> dict[str, Any]:
     return {
         "setting": asdict(block.setting),
         "slots": block.setting.slots,
-        "arms": {arm.name: arm.backend for arm in block.arms},
+        "arms": {arm.name: arm_document(arm) for arm in block.arms},
         "skipped": block.skipped,
         "oversubscribed": block.oversubscribed,
         "order": orders,
@@ -210,7 +231,7 @@ def block_from_document(document: Mapping) -> Block:
     """Return the block that ``block_document`` wrote."""
     return Block(
         setting=Setting(**document["setting"]),
-        arms=tuple(Arm(name, backend) for name, backend in document["arms"].items()),
+        arms=tuple(arm_from_document(arm) for arm in document["arms"].values()),
         skipped=document["skipped"],
         oversubscribed=document["oversubscribed"],
     )

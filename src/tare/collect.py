@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tare.analysis import guarded
+from tare.arms import FACTOR_COLUMNS
 from tare.cases import BASELINE, NOISE_FLOOR, Arm, Block, block_from_document
 from tare.config import Mapping, load_manifests
 from tare.errors import TareError
@@ -24,19 +25,41 @@ from tare.yamlio import ROOT
 COLUMNS = (
     *("app", "toolchain", "flags", "backend", "ranks", "rep", "wall_s", "app_s", "nodes", "block", "round", "order"),
     *("session", "status", "exit_code", "processes", "oversubscribed", "interconnect", "userland", "metric", "value"),
-    *("startup_s", "other_cpu_s", "started", "hosts", "virtual", "plan", "reason"),
+    *("startup_s", "other_cpu_s", "started", "hosts", "virtual", "plan", "reason", "arm", "baseline", *FACTOR_COLUMNS),
 )
 
 
-def cell_rows(records: list[Record], metric: str) -> list[Mapping]:
+def cell_rows(records: list[Record], metric: str, block: Block, arm: Arm) -> list[Mapping]:
     """Return a cell's rows in the order measured; warm-ups are not among ``records``."""
-    return [row(record, number, metric) for number, record in enumerate(records, start=1)]
+    facts = arm_facts(block, arm)
+    return [row(record, number, metric, facts) for number, record in enumerate(records, start=1)]
 
 
-def row(record: Record, rep: int, metric: str) -> Mapping:
+def arm_facts(block: Block, arm: Arm) -> Mapping:
+    """Return what places a cell among the others, for its rows and for study.json.
+
+    ``backend`` is the arm's label. ``block`` is the block's id with the arm's own toolchain and flags: where they are compared,
+    one job measures what the analysis sees as several blocks, each with a native of its own.
+    """
+    setting = block.setting.of(arm)
+    return {
+        "block": setting.id,
+        "userland": setting.userland,
+        "toolchain": setting.toolchain,
+        "flags": setting.flags,
+        "interconnect": setting.interconnect,
+        "backend": arm.label,
+        "arm": arm.name,
+        "baseline": arm.baseline,
+        **{name: getattr(arm, name) for name in FACTOR_COLUMNS},
+    }
+
+
+def row(record: Record, rep: int, metric: str, facts: Mapping) -> Mapping:
     """Return one repeat as a row; what is absent stays empty."""
     value = record["app_s"] if metric == "app_s" else record["metrics"].get(metric)
     derived = {
+        **facts,
         "rep": rep,
         "metric": metric,
         "value": value,
@@ -75,18 +98,15 @@ def describe_cell(block: Block, arm: Arm, stamp: Record, records: list[Record], 
     setting = block.setting
     last = records[-1] if records else {}
     return {
-        "block": setting.id,
+        **arm_facts(block, arm),
+        "native": native_label(block, arm),
         "kind": setting.kind,
         "app": setting.app,
-        "userland": setting.userland,
-        "toolchain": setting.toolchain,
-        "flags": setting.flags,
-        "backend": arm.name,
         "nodes": setting.nodes,
         "ranks": setting.ranks,
         "processes": setting.processes,
         "oversubscribed": block.oversubscribed,
-        "counted": setting.kind == "app" and arm.name != NOISE_FLOOR,
+        "counted": setting.kind == "app" and arm.label != NOISE_FLOOR,
         "planned": stamp["planned"],
         "measured": stamp["measured"],
         "failed": stamp["failed"],
@@ -103,6 +123,11 @@ def describe_cell(block: Block, arm: Arm, stamp: Record, records: list[Record], 
         "metrics": manifest["metrics"],
         "digests": last.get("digests"),
     }
+
+
+def native_label(block: Block, arm: Arm) -> str:
+    """Return the column ``backend`` of the cell that an arm is weighed against."""
+    return block.arm(arm.baseline).label
 
 
 def check_checksums(records: list[Record]) -> None:
@@ -147,7 +172,7 @@ def collect(plan_path: Path, manifests: dict[str, Mapping], csv_path: Path, metr
             records = [validated(record, str(path)) for record in counted(read_records(path), stamp["plan"])]
             everything += records
             manifest = manifests[block.setting.app]
-            measured = cell_rows(records, manifest["metric"]["name"])
+            measured = cell_rows(records, manifest["metric"]["name"], block, arm)
             rows += measured
             for line, record in zip(measured, records, strict=True):
                 metrics += further_rows(line, record["metrics"])

@@ -29,6 +29,7 @@ STUDY_DEFAULTS: Mapping = {
     "probes": {},
     "userland": "debian13",
     "noise_floor": False,
+    "compare": {},
     "interconnect": None,
     "binding": "core",
     "warmup": 1,
@@ -88,9 +89,20 @@ def read_study(overrides: Mapping) -> tuple[Mapping, str]:
 def load_study(overrides: Mapping) -> Mapping:
     """Return the checked study that is to be measured, completed with defaults; ``where`` says where it stands."""
     study, where = read_study(overrides)
+    study = with_compared(study, where)
     check(study, "study", where)
     Repeats.of(study["repeats"], where)
     return {**STUDY_DEFAULTS, **study, "where": where}
+
+
+def with_compared(study: Mapping, where: str) -> Mapping:
+    """Return the study with toolchains and flags also where the rest looks for them when they stand in ``compare``."""
+    compare = study.get("compare")
+    compared = {key: compare[key] for key in ("toolchains", "flags") if key in compare} if isinstance(compare, dict) else {}
+    for key in compared:
+        if key in study:
+            raise TareError(f"{where}: {key}: stands in compare as well: found {study[key]}; leave it in one of the two places")
+    return {**study, **compared}
 
 
 def typed(value: Any) -> Any:

@@ -206,7 +206,7 @@ def start_containers(backend: Docker, context: Context, links: list[NodeLink]) -
     (directory / "sshd_config").write_text(sshd_config(context, port))
     for index, link in enumerate(links):
         log = str(directory / f"container{index}.log")
-        link.send("hold", name=backend.name, argv=backend.container_argv(context, index), log=log)
+        link.send("hold", name=str(directory), argv=backend.container_argv(context, index), log=log)
     expect_ok([link.receive() for link in links], links, "docker run")
 
 
@@ -230,7 +230,7 @@ def ask_until_ok(backend: Docker, context: Context, link: NodeLink, argv: list[s
         answer = link.ask("run", argv=argv, timeout_s=30)
         if answer["exit_code"] == 0 and good(answer["stdout"]):
             return str(answer["stdout"])
-        ended = link.ask("held_ended", name=backend.name)["exit_code"]
+        ended = link.ask("held_ended", name=str(backend.directory(context)))["exit_code"]
         if ended is not None or time.monotonic() > deadline:
             log = Path(backend.directory(context)) / f"container{context.nodes.index(link.node)}.log"
             words = (log.read_text(errors="replace") + answer["stderr"]).strip().splitlines()
@@ -292,17 +292,23 @@ def container_namespaces(backend: Docker, context: Context, links: list[NodeLink
 
 
 def block_digests(block: Block, site: Mapping) -> dict[str, Any]:
-    """Return the digests that a block's plan covers, of what is built by now (None where it is not).
+    """Return arm → digests that its plan covers, of what is built by now (None where it is not).
 
     On a simulated site nothing is built; what its numbers come from is the model.
     """
     if "simulation" in site:
-        return {"binary": f"simulated-{short_digest(site['simulation'])}", "images": {}}
-    binary = ROOT / block.setting.binary
+        model = {"binary": f"simulated-{short_digest(site['simulation'])}", "images": {}}
+        return {arm.name: model for arm in block.arms}
+    own = {arm.name: block.setting.of(arm) for arm in block.arms}
+    binaries = {setting.binary: binary_digest(ROOT / setting.binary) for setting in own.values()}
     return {
-        "binary": file_sha256(binary) if binary.is_file() else None,
-        "images": images.digests(block.setting.userland),
+        name: {"binary": binaries[setting.binary], "images": images.digests(setting.userland)} for name, setting in own.items()
     }
+
+
+def binary_digest(path: Path) -> str | None:
+    """Return a program's SHA-256, None while it is not built."""
+    return file_sha256(path) if path.is_file() else None
 
 
 def cpu_list(cpus: list[int]) -> str:

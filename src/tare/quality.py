@@ -64,8 +64,9 @@ def outliers(measurements: pd.DataFrame, study: Study) -> pd.DataFrame:
             "beyond_mad": int(beyond_mad(sample.values).sum()),
             "flagged": int(flagged(sample.values).sum()),
         }
-        if cell["backend"] != BASELINE and BASELINE in arms:
-            native = arms[BASELINE]
+        partner = cell.get("native", BASELINE)
+        if cell["backend"] != partner and partner in arms:
+            native = arms[partner]
             every = compare(WALL, SECONDS, sample, native, confidence, delta)
             fewer = compare(WALL, SECONDS, kept(sample), kept(native), confidence, delta)
             line |= {"ratio": every.ratio, "low": every.low, "high": every.high}

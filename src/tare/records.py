@@ -6,11 +6,11 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tare.cases import BASELINE, Block
+from tare.cases import BASELINE, Arm, Block
 from tare.config import Mapping
 from tare.errors import TareError
 from tare.files import save
@@ -37,15 +37,18 @@ class Store:
         return self.root / "cells" / setting_id / f"{arm}.json"
 
 
-def plan_digest(block: Block, arm: str, backend: str, digests: Mapping) -> str:
+def plan_digest(block: Block, arm: Arm, digests: Mapping) -> str:
     """Return what a record must share to count for a cell: ``<what is planned>.<what was built for it>``, 12 digits each.
 
-    The first part covers the setting (app, size, flags, ranks, nodes …) and the backend, the second the binary's digest and,
-    for a container, the image's. Left out is what a study may change without measuring anew: repeats, other arms, the seed.
+    The first part covers the arm's setting (app, size, flags, ranks, nodes …), its backend and factors, the second the binary's
+    digest and, for a container, the image's. Left out is what a study may change without measuring anew: repeats, other arms,
+    the seed.
     """
-    setting = {key: getattr(block.setting, key) for key in block.setting.__dataclass_fields__ if key != "kind"}
-    planned = short_digest({"setting": setting, "arm": arm, "backend": backend})
-    built = {"binary": digests["binary"], "image": digests["images"].get(backend.split("-", maxsplit=1)[0])}
+    own = block.setting.of(arm)
+    setting = {key: getattr(own, key) for key in own.__dataclass_fields__ if key != "kind"}
+    factors = {"factors": arm.factors} if arm.factors else {}
+    planned = short_digest({"setting": setting, "arm": arm.name, "backend": arm.backend, **factors})
+    built = {"binary": digests["binary"], "image": digests["images"].get(arm.backend.split("-", maxsplit=1)[0])}
     return f"{planned}.{short_digest(built)}"
 
 
@@ -60,8 +63,8 @@ def same_plan(stamped: Any, planned: str, built: bool) -> bool:
 
 
 def plan_digests(block: Block, digests: Mapping) -> dict[str, str]:
-    """Return every arm's plan digest."""
-    return {arm.name: plan_digest(block, arm.name, arm.backend, digests) for arm in block.arms}
+    """Return every arm's plan digest; ``digests``: arm → what is built for it (``prepare.block_digests``)."""
+    return {arm.name: plan_digest(block, arm, digests[arm.name]) for arm in block.arms}
 
 
 def file_sha256(path: Path) -> str:
@@ -113,11 +116,12 @@ class Missing:
 
     rounds: dict[str, int]  # arm → rounds it lacks, only arms that lack some
     first_round: int  # the first round number not used by any record of the block
+    baselines: Mapping = field(default_factory=dict, compare=False)  # arm → its native partner, where that is not "native"
 
     def arms_of_round(self, index: int) -> set[str]:
-        """Return the arms of the index-th coming round: those still short, and their native partner."""
+        """Return the arms of the index-th coming round: those still short, and their native partners."""
         short = {arm for arm, lacking in self.rounds.items() if lacking > index}
-        return short | {BASELINE} if short else set()
+        return short | {self.baselines.get(arm, BASELINE) for arm in short}
 
 
 def find_missing(store: Store, block: Block, plans: dict[str, str], repeats: int) -> Missing:
@@ -130,18 +134,18 @@ def find_missing(store: Store, block: Block, plans: dict[str, str], repeats: int
     valid = {arm: counted(records, plans[arm]) for arm, records in everything.items()}
     lacking = {}
     for arm in block.runnable:
-        pairs = paired_rounds(valid[arm.name], valid[BASELINE])
+        pairs = paired_rounds(valid[arm.name], valid[arm.baseline])
         if len(pairs) < repeats:
             lacking[arm.name] = repeats - len(pairs)
     used = [record["round"] for records in everything.values() for record in records if record["round"] is not None]
-    return Missing(lacking, 1 + max(used, default=0))
+    return Missing(lacking, 1 + max(used, default=0), {arm.name: arm.baseline for arm in block.arms})
 
 
 def make_stamp(store: Store, block: Block, arm: str, plan: str, baseline_plan: str, repeats: int, skipped: str | None) -> Record:
     """Return a cell's stamp: what its records hold, so that a contradiction can be seen without reading them."""
     path = store.records(block.setting.id, arm)
     valid = counted(read_records(path), plan)
-    baseline = counted(read_records(store.records(block.setting.id, BASELINE)), baseline_plan)
+    baseline = counted(read_records(store.records(block.setting.id, block.arm(arm).baseline)), baseline_plan)
     content = path.read_bytes() if path.is_file() else b""
     return {
         "block": block.setting.id,
@@ -176,7 +180,7 @@ def contradiction(stamp: Record, store: Store, block: Block, arm: str, plan: str
 
 def drop_contradicted(store: Store, block: Block, digests: Mapping, repeats: int) -> list[str]:
     """Remove the stamps of a block that contradict their records or plan; return one line for each."""
-    plans, built = plan_digests(block, digests), digests["binary"] is not None
+    plans = plan_digests(block, digests)
     dropped = []
     for arm in block.arms:
         path = store.stamp(block.setting.id, arm.name)
@@ -185,6 +189,7 @@ def drop_contradicted(store: Store, block: Block, digests: Mapping, repeats: int
         stamps = read_records(path)
         reason = "it is not readable"
         if stamps:
+            built = digests[arm.name]["binary"] is not None
             reason = contradiction(stamps[0], store, block, arm.name, plans[arm.name], built, repeats) or ""
         if reason:
             path.unlink()

@@ -17,9 +17,9 @@ def rounds_wanted(store: Store, block: Block, arms: tuple[Arm, ...], plans: dict
     if repeats.until is None:
         return repeats.most
     valid = {arm.name: counted(read_records(store.records(block.setting.id, arm.name)), plans[arm.name]) for arm in arms}
-    baseline = valid.get(BASELINE, [])
-    compared = [name for name in valid if name != BASELINE] or list(valid)
-    pairs = [len(paired_rounds(valid[name], baseline)) for name in compared]
+    partners = {arm.name: arm.baseline for arm in arms}
+    compared = [name for name in valid if name != partners[name]] or list(valid)
+    pairs = [len(paired_rounds(valid[name], valid.get(partners[name], []))) for name in compared]
     reached = max(repeats.least, *pairs, 0)
     if reached >= repeats.most or min(pairs, default=reached) < reached:
         return reached
@@ -27,4 +27,11 @@ def rounds_wanted(store: Store, block: Block, arms: tuple[Arm, ...], plans: dict
         name: {(record["session"], record["round"]): record["wall_s"] for record in records if record["status"] == "ok"}
         for name, records in valid.items()
     }
-    return reached if may_stop(times, repeats.until, study["confidence"]) else reached + 1
+    enough = [may_stop(beside(times, partners, native), repeats.until, study["confidence"]) for native in set(partners.values())]
+    return reached if all(enough) else reached + 1
+
+
+def beside(times: Mapping, partners: dict[str, str], native: str) -> Mapping:
+    """Return the times of the arms that are paired with one native arm, which is called native among them."""
+    paired = {name: found for name, found in times.items() if partners[name] == native and name != native}
+    return {**paired, BASELINE: times[native]} if native in times else paired

@@ -9,8 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -115,8 +115,9 @@ def leased(job: Job) -> Iterator[None]:
 def run_missing(job: Job, session_type: "type[Session]") -> dict[str, str]:
     """Measure what is missing; return the arms that could not be made ready, with the reason."""
     digests = block_digests(job.block, job.site)
-    if digests["binary"] is None:
-        raise TareError(f"{job.block.setting.binary}: not built; run the workflow's rule build_app first")
+    for arm in job.block.runnable:
+        if digests[arm.name]["binary"] is None:
+            raise TareError(f"{job.block.setting.of(arm).binary}: not built; run the workflow's rule build_app first")
     plans = plan_digests(job.block, digests)
     missing = missing_now(job, plans, job.block.runnable)
     if not missing.rounds:
@@ -133,7 +134,8 @@ def missing_now(job: Job, plans: dict[str, str], arms: tuple[Arm, ...]) -> Missi
     """Return what these arms of a block lack by what is on record; with adaptive repeats there may be more when it is done."""
     missing = find_missing(job.store, job.block, plans, rounds_wanted(job.store, job.block, arms, plans, job.study))
     names = {arm.name for arm in arms}
-    return Missing({arm: rounds for arm, rounds in missing.rounds.items() if arm in names}, missing.first_round)
+    rounds = {arm: lacking for arm, lacking in missing.rounds.items() if arm in names}
+    return Missing(rounds, missing.first_round, missing.baselines)
 
 
 def write_stamps(job: Job, skipped: dict[str, str]) -> None:
@@ -147,7 +149,7 @@ def write_stamps(job: Job, skipped: dict[str, str]) -> None:
             job.block,
             arm.name,
             plans[arm.name],
-            plans["native"],
+            plans[arm.baseline],
             rounds,
             skipped.get(arm.name),
         )
@@ -188,17 +190,16 @@ class Session:
         enough = all(slots <= len(hello["cores"]) for slots, hello in zip(setting.slots, self.hellos, strict=True))
         return setting.binding == "core" and enough
 
-    @property
-    def program(self) -> Program:
-        """What is launched."""
-        block, setting = self.job.block, self.job.block.setting
+    def program(self, arm: Arm) -> Program:
+        """What is launched for an arm."""
+        block, setting = self.job.block, self.job.block.setting.of(arm)
         mpirun = self.job.plan["toolchains"][setting.toolchain]["mpirun"]
         return Program(mpirun, setting.binary, setting.options, setting.slots, self.bound, block.oversubscribed)
 
-    def context(self) -> Context:
-        """Return what the backends need to know."""
-        setting = self.job.block.setting
-        digests = self.digests["images"]
+    def context(self, arm: Arm) -> Context:
+        """Return what an arm's backend needs to know."""
+        block, setting = self.job.block, self.job.block.setting.of(arm)
+        images_built = self.digests[arm.name]["images"]
         return Context(
             site=self.job.site,
             interconnect=setting.interconnect,
@@ -209,34 +210,24 @@ class Session:
             cpus=tuple(cpu_list(hello["cpus"]) for hello in self.hellos),
             user=self.hellos[0]["user"],
             tools=str(ROOT / "build" / setting.userland),
-            image=digests["docker"],
+            image=images_built["docker"],
             sif=str(images.sif_path(setting.userland)),
+            place=None if arm.name == arm.backend else f"{arm.backend}-arm{block.arms.index(arm)}",
         )
 
     def prepare(self, missing: Missing) -> dict[str, str]:
         """Make every arm ready that has something missing; return the reasons of those that cannot be."""
-        write_block_files(self.context(), self.job.site, self.job.allocation.job)
-        backends = load_backends()
-        places = node_places(self.hellos)
-        reasons = {}
-        wanted = missing.arms_of_round(0)
-        for arm in self.job.block.runnable:
-            if arm.name not in wanted:
-                continue
-            try:
-                self.prepared[arm.name] = prepare_arm(
-                    self.job.block,
-                    self.program.mpirun,
-                    backends[arm.backend],
-                    self.context(),
-                    self.links,
-                    places,
-                )
-                say(f"{arm.name}: ready {self.prepared[arm.name].startup}")
-            except TareError as error:
-                reasons[arm.name] = str(error)
-                say(f"{arm.name}: skipped: {error}")
+        arms, wanted = self.job.block.runnable, missing.arms_of_round(0)
+        write_block_files(self.context(arms[0]), self.job.site, self.job.allocation.job)
+        self.prepared, reasons = prepare_all([arm for arm in arms if arm.name in wanted], self.prepare_arm)
         return reasons
+
+    def prepare_arm(self, arm: Arm) -> Prepared:
+        """Make one arm ready; a TareError says why it cannot be."""
+        block, backend = self.job.block, load_backends()[arm.backend]
+        block = replace(block, setting=block.setting.of(arm))
+        places = node_places(self.hellos)
+        return prepare_arm(block, self.program(arm).mpirun, backend, self.context(arm), self.links, places)
 
     def run_all(self) -> None:
         """Run what the arms that are ready lack until they lack nothing; with adaptive repeats the records say when."""
@@ -283,16 +274,19 @@ class Session:
 
     def blank_record(self, arm: Arm, round_number: int | None, order: int) -> Record:
         """Return what is known of a repeat before it is launched."""
-        block, setting = self.job.block, self.job.block.setting
+        block, setting = self.job.block, self.job.block.setting.of(arm)
         prepared = self.prepared[arm.name]
         return {
             "study": self.job.study["name"],
-            "block": setting.id,
+            "block": block.setting.id,
             "app": setting.app,
             "userland": setting.userland,
             "toolchain": setting.toolchain,
             "flags": setting.flags,
-            "backend": arm.name,
+            "backend": arm.label,
+            "arm": arm.name,
+            "baseline": arm.baseline,
+            "factors": arm.factors,
             "nodes": setting.nodes,
             "ranks": setting.ranks,
             "processes": setting.processes,
@@ -303,7 +297,7 @@ class Session:
             "virtual": self.job.site["virtual"],
             "options": setting.options,
             "plan": self.plans[arm.name],
-            "digests": self.digests,
+            "digests": self.digests[arm.name],
             "session": self.job.allocation.session,
             "round": round_number,
             "order": order,
@@ -312,17 +306,19 @@ class Session:
             "cpu_model": self.hellos[0]["cpu_model"],
             "kernel": self.hellos[0]["kernel"],
             "startup": prepared.startup,
-            **self.commands(prepared),
+            **self.commands(arm),
             "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds"),
         }
 
-    def commands(self, prepared: Prepared) -> Record:
+    def commands(self, arm: Arm) -> Record:
         """Return the commands of an arm: how its containers are started, and what is timed."""
-        return {"container_argv": prepared.backend.container_argv(self.context(), 0), "argv": self.mpirun(prepared)}
+        containers = self.prepared[arm.name].backend.container_argv(self.context(arm), 0)
+        return {"container_argv": containers, "argv": self.mpirun(arm)}
 
-    def mpirun(self, prepared: Prepared) -> list[str]:
+    def mpirun(self, arm: Arm) -> list[str]:
         """Return the command of an arm that is timed."""
-        return mpirun_argv(self.program, prepared.backend, self.context(), prepared.interfaces, prepared.mpi)
+        prepared = self.prepared[arm.name]
+        return mpirun_argv(self.program(arm), prepared.backend, self.context(arm), prepared.interfaces, prepared.mpi)
 
     def launch(self, arm: Arm) -> Record:
         """Run one launch and return its raw outcome: times of the timer, exit code, output, CPU time of the nodes."""
@@ -330,7 +326,7 @@ class Session:
         result = self.job.work / "timed.json"
         result.unlink(missing_ok=True)
         prepared = self.prepared[arm.name]
-        argv = launch_argv(prepared.backend, self.context(), self.mpirun(prepared), str(result), timeout_s)
+        argv = launch_argv(prepared.backend, self.context(arm), self.mpirun(arm), str(result), timeout_s)
         before = ask_all(self.links, "busy")
         exit_code, stdout, stderr = run_killable(argv, timeout_s + 30)
         after = ask_all(self.links, "busy")
@@ -392,9 +388,9 @@ class Session:
             places=prepared.places,
             runtime=prepared.backend.runtime,
             network=prepared.backend.network,
-            subnet=prepared.backend.subnet(self.context()),
+            subnet=prepared.backend.subnet(self.context(arm)),
             bound=self.bound,
-            binary_sha256=self.digests["binary"],
+            binary_sha256=self.digests[arm.name]["binary"],
             mpi=prepared.mpi,
         )
 
@@ -408,7 +404,26 @@ class Session:
             if record["status"] == "ok"
             else f"failed: {record['reason']}"
         )
-        say(f"[{self.done}/{self.planned}, about {left:.0f} s left] {record['block']} {record['backend']} {what}: {times}")
+        say(f"[{self.done}/{self.planned}, about {left:.0f} s left] {record['block']} {record['arm']} {what}: {times}")
+
+
+def prepare_all(arms: list[Arm], prepare: Callable[[Arm], Prepared]) -> tuple[dict[str, Prepared], dict[str, str]]:
+    """Return the arms that are ready, and of the others why they are not, native partners first.
+
+    An arm whose partner is not ready would have nothing to be weighed against: it is not measured.
+    """
+    prepared: dict[str, Prepared] = {}
+    reasons: dict[str, str] = {}
+    for arm in sorted(arms, key=lambda arm: arm.baseline != arm.name):
+        try:
+            if arm.baseline in reasons:
+                raise TareError(f"its native partner {arm.baseline} cannot run: {reasons[arm.baseline]}")
+            prepared[arm.name] = prepare(arm)
+            say(f"{arm.name}: ready {prepared[arm.name].startup}")
+        except TareError as error:
+            reasons[arm.name] = str(error)
+            say(f"{arm.name}: skipped: {error}")
+    return prepared, reasons
 
 
 def run_killable(argv: list[str], timeout_s: float) -> tuple[int, str, str]:

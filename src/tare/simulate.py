@@ -80,18 +80,20 @@ class Rehearsal(Session):
                 self.prepared[arm.name] = Prepared(backends[arm.backend], (), "simulated", ())
         return {}
 
-    def commands(self, prepared: Prepared) -> Record:
+    def commands(self, arm: Arm) -> Record:
         """Nothing is started and nothing launched."""
-        del prepared
+        del arm
         return {"container_argv": None, "argv": None}
 
     def complete(self, arm: Arm, record: Record) -> None:
         """Draw one repeat: the same round of the same block gives the same number, whatever was drawn before it."""
-        setting, model = self.job.block.setting, self.model
+        setting, model = self.job.block.setting.of(arm), self.model
         number = record["round"] or 0
         words = [setting.id, arm.name, str(number)]
         dice = np.random.default_rng([self.job.study["seed"], *("/".join(words).encode())])
-        factor = float(model.factors(np.array([float(number)]), dice)[0]) * model.ratios.get(arm.backend, 1.0)
+        factor = float(model.factors(np.array([float(number)]), dice)[0]) * model.ratios.get(
+            arm.label, model.ratios.get(arm.backend, 1.0)
+        )
         record |= drawn(model, setting, None if math.isnan(factor) else factor)
 
 

@@ -201,14 +201,15 @@ def overhead_columns() -> list[str]:
 
 def cell_rows(cell: Study, block: dict[Measure, dict[str, Sample]], study: Study) -> Iterator[dict[str, Any]]:
     """Yield one row per metric for a cell of study.json; none for native itself."""
-    if cell["backend"] == BASELINE:
+    partner = cell.get("native", BASELINE)
+    if cell["backend"] == partner:
         return
     confidence, delta = settings_of(study)
     facts = {key: cell.get(key) for key in (*CELL_FACTS, "counted", "oversubscribed", "planned", "failed", "skipped")}
     times: list[Measure] = [(name, None) for name in TIMES]
     for measure in (*times, *sorted(set(block) - set(times), key=lambda found: (found[0], found[1] or 0.0))):
         arms = block.get(measure, {})
-        own, native = arms.get(cell["backend"], NOTHING), arms.get(BASELINE, NOTHING)
+        own, native = arms.get(cell["backend"], NOTHING), arms.get(partner, NOTHING)
         yield facts | asdict(compare(measure, scale_of(measure[0], cell), own, native, confidence, delta))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from snakemake.io import ancient
 
-from tare.cases import Block, plan_blocks
+from tare.cases import Arm, Block, Setting, plan_blocks
 from tare.config import Mapping, load_manifests, load_site, load_study, load_toolchains, read_study
 from tare.errors import TareError
 from tare.prepare import block_digests
@@ -66,11 +66,6 @@ class Workflow:
         """The names of every block's arms."""
         return [arm.name for arm in next(iter(self.blocks.values())).arms]
 
-    @property
-    def uses(self) -> set[str]:
-        """The runtimes that some cell of the study runs in."""
-        return {arm.backend.split("-")[0] for block in self.blocks.values() for arm in block.runnable}
-
     def stamps(self) -> list[str]:
         """Return every cell's stamp."""
         return [f"{self.results}/cells/{setting}/{arm}.json" for setting in self.blocks for arm in self.arms]
@@ -81,15 +76,20 @@ class Workflow:
 
     def block_inputs(self, wildcards: Any) -> list[str]:
         """Return what a block needs built: the app, the timer, the images of its runtimes."""
-        setting = self.block(wildcards).setting
         if self.site["launch"] == "simulated":
             return []
-        wanted = {
+        block = self.block(wildcards)
+        needed = [path for arm in block.runnable for path in self.arm_inputs(arm, block.setting.of(arm))]
+        return list(dict.fromkeys(needed))
+
+    def arm_inputs(self, arm: Arm, setting: Setting) -> list[str]:
+        """Return what an arm needs built."""
+        tools = [f"build/{setting.userland}/{tool}" for tool in ("timed", "pinned")]
+        image = {
             "docker": [f"build/images/{setting.userland}.docker.json"],
             "singularity": [f"build/images/{setting.userland}.sif"],
         }
-        needed = [setting.binary, *(f"build/{setting.userland}/{tool}" for tool in ("timed", "pinned"))]
-        return needed + [path for runtime, paths in wanted.items() if runtime in self.uses for path in paths]
+        return [setting.binary, *tools, *image.get(arm.backend.split("-")[0], [])]
 
     def plan_of_block(self, wildcards: Any) -> Any:
         """Return the plan, as ancient where the block is complete: a new plan measures only what is missing.

@@ -8,10 +8,12 @@ from tare.backends import Argv, Backend, Context, load_backends
 from tare.cases import Block, plan_blocks
 from tare.config import STUDY_DEFAULTS, Mapping, complete_site, load_manifests, load_toolchains
 from tare.launch import Program, launch_argv, mpirun_argv
+from tare.records import plan_digests
 from tare.yamlio import ROOT, read_yaml
 
 DATA = ROOT / "tests" / "data"
 BACKENDS = ["native", "singularity", "docker-host", "docker-macvlan", "docker-overlay"]
+BUILT: Mapping = {"binary": "b1", "images": {"docker": "d1", "singularity": "s1"}}
 ARMS = ["native", "singularity", "docker-host", "docker-overlay"]
 
 STUDY: Mapping = {
@@ -54,6 +56,16 @@ def block(site: Mapping | None = None, **changes: Any) -> Block:
     """The only block of a small study."""
     (only,) = planned(site, **changes)
     return only
+
+
+def built(block: Block, digests: Mapping = BUILT) -> Mapping:
+    """What was built for every arm of a block: the same for all."""
+    return {arm.name: digests for arm in block.arms}
+
+
+def plans_of(block: Block, digests: Mapping = BUILT) -> dict[str, str]:
+    """Every arm's plan digest."""
+    return plan_digests(block, built(block, digests))
 
 
 def embedded_context(**changes: Any) -> Context:

@@ -6,16 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from planning import embedded, study
+from planning import BUILT, embedded, plans_of, study
 
 from tare.cases import Block, block_from_document, plan_document
 from tare.collect import COLUMNS, collect
-from tare.config import Mapping, load_manifests, load_toolchains
+from tare.config import load_manifests, load_toolchains
 from tare.errors import TareError
 from tare.files import save
-from tare.records import Record, Store, append_record, make_stamp, plan_digests
+from tare.records import Record, Store, append_record, make_stamp
 
-DIGESTS: Mapping = {"binary": "b1", "images": {"docker": "d1", "singularity": "s1"}}
 ARMS = ["native", "docker-host"]
 NO_SINGULARITY = {"native": {}, "docker": {"networks": {"host": {}}}}
 
@@ -41,8 +40,8 @@ class Bench:
             **{"block": setting.id, "app": setting.app, "userland": setting.userland, "toolchain": setting.toolchain},
             **{"flags": setting.flags, "backend": arm, "nodes": setting.nodes, "ranks": setting.ranks},
             **{"processes": setting.processes, "interconnect": setting.interconnect, "binding": setting.binding},
-            **{"oversubscribed": False, "virtual": True, "options": setting.options, "digests": DIGESTS},
-            **{"plan": plan_digests(block or self.block, DIGESTS)[arm], "session": "s1", "round": number, "order": 1},
+            **{"oversubscribed": False, "virtual": True, "options": setting.options, "digests": BUILT},
+            **{"plan": plans_of(block or self.block)[arm], "session": "s1", "round": number, "order": 1},
             **{"warmup": number is None, "hosts": ["a1", "a2"], "startup": {"image_s": 0.5, "containers_s": 1.25}},
             **{"container_argv": None, "argv": ["mpirun", arm], "started": "2031-01-01T00:00:00.000+00:00"},
             **{
@@ -63,7 +62,7 @@ class Bench:
     def stamp(self, skipped: dict[str, str] | None = None) -> None:
         repeats = self.plan["study"]["repeats"]
         for block in self.blocks:
-            plans = plan_digests(block, DIGESTS)
+            plans = plans_of(block)
             reasons = {**block.skipped, **(skipped or {})}
             for arm in block.arms:
                 stamp = make_stamp(self.store, block, arm.name, plans[arm.name], plans["native"], repeats, reasons.get(arm.name))
@@ -94,7 +93,8 @@ def complete(bench: Bench) -> None:
 def test_the_columns_are_those_of_the_contract_in_their_order() -> None:
     assert ",".join(COLUMNS) == (
         "app,toolchain,flags,backend,ranks,rep,wall_s,app_s,nodes,block,round,order,session,status,exit_code,processes,"
-        "oversubscribed,interconnect,userland,metric,value,startup_s,other_cpu_s,started,hosts,virtual,plan,reason"
+        "oversubscribed,interconnect,userland,metric,value,startup_s,other_cpu_s,started,hosts,virtual,plan,reason,"
+        "arm,baseline,containers_per_node,affinity,mtu,cpu_quota,cpu_shares,ranks_on"
     )
 
 
@@ -118,7 +118,8 @@ def test_a_row_says_what_was_measured_where_and_under_which_plan(bench: Bench) -
         **{"session": "s1", "status": "ok", "exit_code": "0", "processes": "2", "oversubscribed": "False"},
         **{"interconnect": "ethernet", "userland": "debian13", "metric": "app_s", "value": "2.75", "startup_s": "1.75"},
         **{"other_cpu_s": "0.5", "started": "2031-01-01T00:00:00.000+00:00", "hosts": "a1 a2", "virtual": "True"},
-        **{"plan": plan_digests(bench.block, DIGESTS)["docker-host"], "reason": ""},
+        **{"plan": plans_of(bench.block)["docker-host"], "reason": "", "arm": "docker-host", "baseline": "native"},
+        **dict.fromkeys(["containers_per_node", "affinity", "mtu", "cpu_quota", "cpu_shares", "ranks_on"], ""),
     }
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from planning import ARMS, block, embedded, study
+from planning import ARMS, BUILT, block, built, embedded, plans_of, study
 
 from tare import runner
 from tare.allocation import Allocation, is_alive
@@ -31,7 +31,6 @@ from tare.records import (
     file_sha256,
     find_missing,
     make_stamp,
-    plan_digests,
     read_lease,
     read_records,
     release_lease,
@@ -40,8 +39,6 @@ from tare.records import (
 )
 from tare.runner import Job
 
-DIGESTS: Mapping = {"binary": "b1", "images": {"docker": "d1", "singularity": "s1"}}
-
 
 class Bench:
     """A store with one block, and a pretended runner that appends records as the real one does, only without launching."""
@@ -49,7 +46,7 @@ class Bench:
     def __init__(self, root: Path) -> None:
         self.store = Store(root)
         self.block = block(backends=ARMS)
-        self.plans = plan_digests(self.block, DIGESTS)
+        self.plans = plans_of(self.block)
         self.sessions = 0
 
     def path(self, arm: str) -> Path:
@@ -188,7 +185,7 @@ def test_a_warm_up_does_not_count(bench: Bench) -> None:
 def test_records_of_another_plan_are_set_aside_and_their_round_numbers_never_used_again(bench: Bench) -> None:
     bench.run(2)
     before = bench.contents()
-    bench.plans = plan_digests(bench.block, {**DIGESTS, "binary": "b2"})
+    bench.plans = plans_of(bench.block, {**BUILT, "binary": "b2"})
     assert bench.missing(2) == Missing(dict.fromkeys(ARMS, 2), 3)
     bench.run(2)
     assert is_prefix(before, bench.contents())
@@ -197,13 +194,13 @@ def test_records_of_another_plan_are_set_aside_and_their_round_numbers_never_use
 
 def test_a_new_image_measures_the_arms_again_that_run_in_it(bench: Bench) -> None:
     bench.run(2)
-    bench.plans = plan_digests(bench.block, {**DIGESTS, "images": {"docker": "d2", "singularity": "s1"}})
+    bench.plans = plans_of(bench.block, {**BUILT, "images": {"docker": "d2", "singularity": "s1"}})
     assert bench.missing(2).rounds == {"docker-host": 2, "docker-overlay": 2}
 
 
 def test_an_arm_that_the_site_lacks_is_not_missing(tmp_path: Path) -> None:
     site = embedded(runtimes={"native": {}, "singularity": {}})
-    found = find_missing(Store(tmp_path), block(site), plan_digests(block(site), DIGESTS), 2)
+    found = find_missing(Store(tmp_path), block(site), plans_of(block(site)), 2)
     assert found.rounds == {"native": 2, "singularity": 2}
 
 
@@ -213,14 +210,14 @@ def test_an_arm_that_the_site_lacks_is_not_missing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("digests", "changed"),
     [
-        ({**DIGESTS, "binary": "b2"}, set(ARMS)),
-        ({**DIGESTS, "images": {"docker": "d2", "singularity": "s1"}}, {"docker-host", "docker-overlay"}),
-        ({**DIGESTS, "images": {"docker": "d1", "singularity": "s2"}}, {"singularity"}),
+        ({**BUILT, "binary": "b2"}, set(ARMS)),
+        ({**BUILT, "images": {"docker": "d2", "singularity": "s1"}}, {"docker-host", "docker-overlay"}),
+        ({**BUILT, "images": {"docker": "d1", "singularity": "s2"}}, {"singularity"}),
     ],
     ids=["binary", "docker-image", "sif"],
 )
 def test_a_plan_digest_changes_with_the_binary_and_the_arms_own_image(digests: Mapping, changed: set[str]) -> None:
-    one, two = plan_digests(block(backends=ARMS), DIGESTS), plan_digests(block(backends=ARMS), digests)
+    one, two = plans_of(block(backends=ARMS)), plans_of(block(backends=ARMS), digests)
     assert {arm for arm in ARMS if one[arm] != two[arm]} == changed
 
 
@@ -239,7 +236,7 @@ def test_a_plan_digest_changes_with_the_binary_and_the_arms_own_image(digests: M
     ids=lambda changes: next(iter(changes)),
 )
 def test_a_plan_digest_changes_with_everything_of_the_setting(changes: dict[str, Any]) -> None:
-    one, two = plan_digests(block(backends=ARMS), DIGESTS), plan_digests(block(backends=ARMS, **changes), DIGESTS)
+    one, two = plans_of(block(backends=ARMS)), plans_of(block(backends=ARMS, **changes))
     assert all(one[arm] != two[arm] for arm in ARMS)
 
 
@@ -249,12 +246,12 @@ def test_a_plan_digest_changes_with_everything_of_the_setting(changes: dict[str,
     ids=lambda changes: next(iter(changes)),
 )
 def test_a_plan_digest_stays_when_repeats_seed_or_other_arms_change(changes: dict[str, Any]) -> None:
-    one, two = plan_digests(block(backends=ARMS), DIGESTS), plan_digests(block(**{"backends": ARMS, **changes}), DIGESTS)
+    one, two = plans_of(block(backends=ARMS)), plans_of(block(**{"backends": ARMS, **changes}))
     assert all(one[arm] == two[arm] for arm in one.keys() & two.keys())
 
 
 def test_the_second_native_arm_has_a_plan_of_its_own() -> None:
-    plans = plan_digests(block(noise_floor=True), DIGESTS)
+    plans = plans_of(block(noise_floor=True))
     assert len(set(plans.values())) == len(plans) == 6
 
 
@@ -336,8 +333,8 @@ def test_a_stamp_that_was_just_written_contradicts_nothing(bench: Bench) -> None
     bench.run(2)
     for arm in ARMS:
         bench.stamp(arm, 2)
-    assert drop_contradicted(bench.store, bench.block, DIGESTS, 2) == []
-    assert drop_contradicted(bench.store, bench.block, DIGESTS, 1) == []
+    assert drop_contradicted(bench.store, bench.block, built(bench.block), 2) == []
+    assert drop_contradicted(bench.store, bench.block, built(bench.block), 1) == []
 
 
 NOT_BUILT: Mapping = {"binary": None, "images": {"docker": None, "singularity": None}}
@@ -346,14 +343,14 @@ NOT_BUILT: Mapping = {"binary": None, "images": {"docker": None, "singularity": 
 def test_before_anything_is_built_a_stamp_is_held_against_the_setting_alone(bench: Bench) -> None:
     bench.run(2)
     bench.stamp("native", 2)
-    assert drop_contradicted(bench.store, bench.block, NOT_BUILT, 2) == []
+    assert drop_contradicted(bench.store, bench.block, built(bench.block, NOT_BUILT), 2) == []
 
 
 def test_before_anything_is_built_a_stamp_of_another_size_is_removed_all_the_same(bench: Bench) -> None:
     bench.run(2)
     path = bench.stamp("native", 2)
     larger = Block(dataclasses.replace(bench.block.setting, options={"rectangles": 7}), bench.block.arms, {})
-    (told,) = drop_contradicted(bench.store, larger, NOT_BUILT, 2)
+    (told,) = drop_contradicted(bench.store, larger, built(larger, NOT_BUILT), 2)
     assert told.endswith("native: measured again: another size, binary or image is planned") and not path.exists()
 
 
@@ -368,7 +365,7 @@ def lost(bench: Bench) -> dict[str, Any]:
 
 
 def replanned(_bench: Bench) -> dict[str, Any]:
-    return {"digests": {**DIGESTS, "images": {"docker": "another", "singularity": "s1"}}}
+    return {"digests": {**BUILT, "images": {"docker": "another", "singularity": "s1"}}}
 
 
 def short(_bench: Bench) -> dict[str, Any]:
@@ -393,15 +390,15 @@ def garbled(bench: Bench) -> dict[str, Any]:
 def test_a_stamp_that_contradicts_its_records_or_plan_is_removed_with_the_reason(bench: Bench, spoil: Any, reason: str) -> None:
     bench.run(2)
     path = bench.stamp("docker-host", 2)
-    arguments = {"digests": DIGESTS, "repeats": 2} | spoil(bench)
-    told = drop_contradicted(bench.store, bench.block, **arguments)
+    arguments = {"digests": BUILT, "repeats": 2} | spoil(bench)
+    told = drop_contradicted(bench.store, bench.block, built(bench.block, arguments["digests"]), arguments["repeats"])
     assert told == [f"{bench.block.setting.id}/docker-host: measured again: {reason}"]
     assert not path.exists()
 
 
 def test_an_arm_that_could_not_run_last_time_is_tried_again(bench: Bench) -> None:
     bench.stamp("docker-host", 2, skipped="node1: docker: not found")
-    (told,) = drop_contradicted(bench.store, bench.block, DIGESTS, 2)
+    (told,) = drop_contradicted(bench.store, bench.block, built(bench.block), 2)
     assert told.endswith("docker-host: measured again: it could not run last time")
 
 
@@ -418,7 +415,7 @@ def test_only_the_stamps_that_contradict_are_removed(bench: Bench) -> None:
     bench.run(2)
     paths = {arm: bench.stamp(arm, 2) for arm in ARMS}
     bench.path("singularity").unlink()
-    drop_contradicted(bench.store, bench.block, DIGESTS, 2)
+    drop_contradicted(bench.store, bench.block, built(bench.block), 2)
     assert {arm for arm, path in paths.items() if not path.exists()} == {"singularity"}
 
 

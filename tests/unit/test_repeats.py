@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from planning import ARMS, block, embedded, study
+from planning import ARMS, block, built, embedded, plans_of, study
 
 from tare.cases import plan_document
 from tare.config import Mapping, Repeats, load_manifests, load_toolchains
@@ -19,12 +19,10 @@ from tare.records import (
     drop_contradicted,
     find_missing,
     make_stamp,
-    plan_digests,
     read_records,
 )
 from tare.repeats import rounds_wanted
 
-DIGESTS: Mapping = {"binary": "b1", "images": {"docker": "d1", "singularity": "s1"}}
 ADAPTIVE = {"min": 5, "max": 12, "until": 0.02}
 STEADY = (1.0, 1.001, 0.999, 1.002)
 WILD = (1.0, 1.5, 0.7, 1.2)
@@ -36,7 +34,7 @@ class Bench:
     def __init__(self, root: Path, **times: tuple[float, ...]) -> None:
         self.store = Store(root)
         self.block = block(backends=ARMS)
-        self.plans = plan_digests(self.block, DIGESTS)
+        self.plans = plans_of(self.block)
         cycles = [itertools.cycle(times.get(arm.replace("-", "_"), STEADY)) for arm in ARMS]
         self.times = {
             arm: itertools.islice(cycle, start, None) for start, (arm, cycle) in enumerate(zip(ARMS, cycles, strict=True))
@@ -140,7 +138,7 @@ def test_a_stamp_stands_as_long_as_the_block_is_precise_enough_or_has_the_maximu
     bench = Bench(tmp_path)
     bench.run()
     stamped(bench)
-    dropped = drop_contradicted(bench.store, bench.block, DIGESTS, bench.wanted(**repeats))
+    dropped = drop_contradicted(bench.store, bench.block, built(bench.block), bench.wanted(**repeats))
     assert (dropped == []) is kept
     assert kept or len(dropped) == len(ARMS)
 

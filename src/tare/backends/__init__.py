@@ -24,6 +24,7 @@ class Context:
     tools: str  # directory of the timer and the binder, absolute
     image: str | None = None  # Docker image with its digest
     sif: str | None = None  # Singularity image, absolute
+    place: str | None = None  # unlike any other arm's of the block, where two arms have the same backend
 
     def tool(self, name: str) -> str:
         """Return one of Tare's own small programs."""
@@ -44,6 +45,12 @@ class Backend:
             absent: dict[str, str] = site.get("absent", {})
             return absent.get(self.runtime, f"site {site['name']!r} has no {self.runtime}")
         return None
+
+    @property
+    def factors(self) -> frozenset[str]:
+        """Return the keys of a study's ``compare:`` that make sense for this backend."""
+        everywhere = {"toolchains", "flags", "interconnects", "ranks_on"}
+        return frozenset(everywhere if self.runtime == "native" else everywhere | {"userlands"})
 
     def subnet(self, context: Context) -> str:
         """Return the subnet that MPI's messages and the launcher's own must use."""

@@ -39,7 +39,7 @@ class Docker(Backend):
 
     def container_name(self, context: Context, node: int) -> str:
         """Return the container's name; off the host network it is its host name as well."""
-        return f"tare-{context.session}-{self.name}-{node}"
+        return f"tare-{context.session}-{context.place or self.name}-{node}"
 
     def host_names(self, context: Context) -> tuple[str, ...]:
         """Return the containers' host names, which PRRTE needs to know itself by; on the host network the nodes'."""
@@ -49,7 +49,7 @@ class Docker(Backend):
 
     def directory(self, context: Context) -> PurePosixPath:
         """Return where this arm's sshd and ssh configurations stand."""
-        return PurePosixPath(context.block_dir) / self.name
+        return PurePosixPath(context.block_dir) / (context.place or self.name)
 
     def container_argv(self, context: Context, node: int) -> Argv:
         """Return ``docker run`` for a node: same user, CPUs, shared memory and checkout as the native ranks have."""
