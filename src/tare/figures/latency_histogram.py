@@ -6,22 +6,24 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from tare.figures._style import backends_of, empty, legend_above, looks, one_app_panels
-from tare.measurements import Study
+from tare.figures._style import backends_of, empty, legend_above, looks, one_app_panels, select, title_of, varying
+from tare.measurements import Study, rows_of
 from tare.tables.latency import trips
+
+ROW = ["app", "userland", "toolchain", "flags", "nodes"]
 
 
 def draw(measurements: pd.DataFrame, study: Study) -> Figure:
-    """Return one panel per app and metric that is a round trip."""
+    """Return one panel per app (and userland, toolchain, flags, nodes) and metric that is a round trip."""
     rows = trips(measurements)
     if rows.empty:
         return empty("no round trips in this study")
-    kinds = rows[["app", "metric"]].drop_duplicates().to_numpy().tolist()
-    figure, grid, places = one_app_panels(len(kinds), 4.6, 2.8)
-    for axes, (app, metric) in zip(places, kinds, strict=True):
-        here = rows[(rows["app"] == app) & (rows["metric"] == metric)]
+    settings = rows[[*ROW, "metric"]].drop_duplicates()
+    figure, grid, places = one_app_panels(len(settings), 4.6, 2.8)
+    for axes, setting in zip(places, rows_of(settings), strict=True):
+        here = select(rows, setting)
         panel(axes, here, [name for name in backends_of(study) if (here["backend"] == name).any()], backends_of(study))
-        axes.set_title(f"{app}: {metric}")
+        axes.set_title(f"{title_of(setting, varying(settings, ROW[1:]))}: {setting['metric']}")
     for axes in grid[:, 0]:
         axes.set_ylabel("seen [count]")
     legend_above(figure, grid)

@@ -10,26 +10,27 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tare.figures._style import backends_of, empty, legend_above, looks, panels, size_text
-from tare.measurements import BASELINE, NOISE_FLOOR, Study
+from tare.figures._style import backends_of, empty, legend_above, looks, panels, select, size_text, title_of, varying
+from tare.measurements import BASELINE, NOISE_FLOOR, Study, rows_of
 from tare.metrics import HIGHER, Scale, scale_by_name, scales
 
-KEYS = ["app", "nodes", "ranks", "metric"]
+ROW = ["app", "userland", "toolchain", "flags", "ranks"]
 
 
 def draw(_: pd.DataFrame, study: Study) -> Figure:
-    """Return a column of two panels per app, rank count and metric that knows message sizes."""
+    """Return a column of two panels per app (and userland, toolchain, flags), rank count and metric that knows message sizes."""
     rows = sized(study)
     if rows.empty:
         return empty("no message sizes in this study")
     known = scales(study)
-    kinds = rows[["app", "ranks", "metric"]].drop_duplicates().to_numpy().tolist()
-    figure, grid = panels(2, len(kinds), 3.8, 2.3)
-    for column, (app, ranks, metric) in zip(grid.T, kinds, strict=True):
-        scale = known.get((app, metric)) or scale_by_name(metric)
-        here = rows[(rows["app"] == app) & (rows["ranks"] == ranks) & (rows["metric"] == metric)]
+    settings = rows[[*ROW, "metric"]].drop_duplicates()
+    figure, grid = panels(2, len(settings), 3.8, 2.3)
+    for column, setting in zip(grid.T, rows_of(settings), strict=True):
+        metric = setting["metric"]
+        scale = known.get((setting["app"], metric)) or scale_by_name(metric)
+        here = select(rows, setting)
         lines(column[0], column[1], here.groupby(["backend", "size"])["value"].median(), scale, backends_of(study))
-        column[0].set_title(f"{app}, {ranks:g} ranks")
+        column[0].set_title(title_of(setting, [*varying(settings, ROW[1:-1]), "ranks"]))
         column[0].set_ylabel(f"{metric} [{scale.unit}]")
     grid[1, 0].set_ylabel("overhead [%]")
     legend_above(figure, grid)
@@ -38,7 +39,7 @@ def draw(_: pd.DataFrame, study: Study) -> Figure:
 
 def sized(study: Study) -> pd.DataFrame:
     """Return the further metrics that have a message size, and bandwidths worked out from half round trips."""
-    rows = study.get("metrics", pd.DataFrame(columns=["metric", "size", "value", "backend", "app", "ranks"]))
+    rows = study.get("metrics", pd.DataFrame(columns=[*ROW, "metric", "size", "value", "backend"]))
     rows = rows[(rows["size"] > 0) & (rows["value"] > 0) & (rows["backend"] != NOISE_FLOOR)]
     trips = rows[rows["metric"] == "half_round_trip_s"]
     rates = trips.assign(metric="bandwidth_bytes_per_s", value=trips["size"] / trips["value"])

@@ -58,6 +58,7 @@ def panel(axes: Axes, cells: Cells, backend: str, settings: list[str], counts: l
     axes.set_xlabel("ranks")
     axes.set_title(backend)
     axes.grid(False)
+    axes.tick_params(axis="y", length=0)
 
 
 def value(cell: Study | None) -> float:
