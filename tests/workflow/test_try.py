@@ -1,10 +1,12 @@
 """The rehearsal from the plan to both reports, by Snakemake, with no scheduler, no compiler and no containers."""
 
 import json
+import re
 import zipfile
 from pathlib import Path
 
 import pytest
+from browser import told
 from checkouts import Checkout, counts
 
 from tare import figures, tables
@@ -62,6 +64,33 @@ def test_the_summary_says_what_was_planted(tried: Checkout) -> None:
     assert done.returncode == 0, done.stderr
     assert "SIMULATED" in done.stdout
     assert "docker-overlay: slower in 3 of 3 cells" in done.stdout
+
+
+def test_every_link_of_the_report_leads_to_a_file(tried: Checkout) -> None:
+    page = (results(tried) / "report.html").read_text()
+    targets = set(re.findall(r'href="([^"#]+)"', page))
+    assert [target for target in sorted(targets) if not (results(tried) / target).is_file()] == []
+    cells = {str(path.relative_to(results(tried))) for path in results(tried).glob("records/**/*.jsonl")}
+    assert {target for target in targets if target.startswith("records/")} == cells
+
+
+OPENED = """
+const faults = [];
+addEventListener('error', event => faults.push(event.message || 'a resource did not load'), true);
+addEventListener('load', () => setTimeout(() => {
+  const words = document.body.innerText;
+  document.body.innerHTML = '<pre id="told">' + JSON.stringify({faults, words}) + '</pre>';
+}, 500));
+"""
+
+
+def test_snakemakes_own_report_opens_in_a_browser(tried: Checkout, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    done = tried.snakemake(*STUDY, *SMALL, "--report", str(path))
+    assert done.returncode == 0, done.stderr
+    found = told(path, tmp_path, OPENED)
+    assert found["faults"] == []
+    assert all(category in found["words"] for category in ("Answer", "Figures", "Tables"))
 
 
 @pytest.mark.parametrize("name", ["report.html", "report.zip"])
