@@ -122,6 +122,7 @@ def describe_cell(block: Block, arm: Arm, stamp: Record, records: list[Record], 
         "better": manifest["metric"]["better"],
         "metrics": manifest["metrics"],
         "digests": last.get("digests"),
+        "records": f"records/{setting.id}/{arm.name}.jsonl",
     }
 
 

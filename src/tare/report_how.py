@@ -17,6 +17,7 @@ def part(measurements: pd.DataFrame, study: Study, table: pd.DataFrame) -> dict[
     counted = table[table["counted"].astype(bool)]
     return {
         "has_records": "import" not in study,
+        "records": {(cell["block"], cell["backend"]): cell.get("records") for cell in study["cells"]},
         "span": span(measurements),
         "hosts": hosts(measurements),
         "settings": settings(study),

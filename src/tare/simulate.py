@@ -91,9 +91,8 @@ class Rehearsal(Session):
         number = record["round"] or 0
         words = [setting.id, arm.name, str(number)]
         dice = np.random.default_rng([self.job.study["seed"], *("/".join(words).encode())])
-        factor = float(model.factors(np.array([float(number)]), dice)[0]) * model.ratios.get(
-            arm.label, model.ratios.get(arm.backend, 1.0)
-        )
+        planted: float = model.ratios.get(arm.label) or model.ratios.get(arm.backend) or 1.0
+        factor = float(model.factors(np.array([float(number)]), dice)[0]) * planted
         record |= drawn(model, setting, None if math.isnan(factor) else factor)
 
 

@@ -49,6 +49,7 @@ def cell(block: str, backend: str, ranks: int, planned: int, rows: list[dict[str
         "startup": {"image_s": 0.5, "containers_s": 1.5} if "docker" in backend else {},
         "hosts": ["a1", "a2"],
         "options": {"rectangles": 1000},
+        "records": f"records/{block}/{backend}.jsonl",
         "digests": {"binary": "b1" * 32, "images": {"docker": "registry/image@sha256:" + "c2" * 32}},
     }
     return values | more
