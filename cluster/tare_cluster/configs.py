@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from .layout import Layout, Node, Site, macvlan_ranges
+import json
+from collections.abc import Callable
+from ipaddress import IPv4Network
+
+from .layout import Layout, Node, Site, node_ranges
+
+Plugin = dict[str, object]
+VXLAN_ID = 30
+VXLAN_PORT = 8472  # 4789 is the swarm's
+VXLAN_MTU = 1450  # of Ethernet's 1500, VXLAN takes 50
 
 
 def slurm_conf(site: Site, layout: Layout, memory_mb: int) -> str:
@@ -77,11 +86,53 @@ def node_env(site: Site, layout: Layout, job_user: tuple[int, int], map_owner: b
         "MACVLAN_NAME": site.macvlan_name,
         "MACVLAN_PARENT": site.links[0].interface,
         "MACVLAN_SUBNET": str(site.macvlan_subnet),
-        "MACVLAN_RANGES": " ".join(macvlan_ranges(site, len(layout.compute))),
+        "MACVLAN_RANGES": " ".join(node_ranges("docker.networks.macvlan", site.macvlan_subnet, len(layout.compute))),
         "INTERFACES": " ".join(f"{link.interface}={link.subnet}" for link in site.links),
         "LINKS": " ".join(f"{link.interface}={link.rate}" for link in site.links if link.rate),
     }
     return "".join(f'{key}="{value}"\n' for key, value in values.items())
+
+
+def cni_files(site: Site, layout: Layout) -> dict[str, str]:
+    """Each compute node's networks for Apptainer instances: cni-<node>-<kind>.conflist."""
+    files = {}
+    chains: dict[str, Callable[[Site, Layout, Node, Plugin], list[Plugin]]] = {
+        "macvlan": _macvlan_chain,
+        "overlay": _overlay_chain,
+    }
+    for kind, network in site.cni.items():
+        ranges = node_ranges(f"singularity.networks.{kind}", network.subnet, len(layout.compute))
+        for node, own in zip(layout.compute, map(IPv4Network, ranges), strict=True):
+            pool: Plugin = {"subnet": str(network.subnet), "rangeStart": str(own[1]), "rangeEnd": str(own[-2])}
+            ipam: Plugin = {"type": "host-local", "ranges": [[pool]], "dataDir": "/run/tare-cni"}
+            conf = {"cniVersion": "1.0.0", "name": network.name, "plugins": chains[kind](site, layout, node, ipam)}
+            files[f"cni-{node.name}-{kind}.conflist"] = json.dumps(conf, indent=2) + "\n"
+    return files
+
+
+def _macvlan_chain(site: Site, _layout: Layout, _node: Node, ipam: Plugin) -> list[Plugin]:
+    return [{"type": "macvlan", "master": site.links[0].interface, "mode": "bridge", "ipam": ipam}]
+
+
+def _overlay_chain(site: Site, layout: Layout, node: Node, ipam: Plugin) -> list[Plugin]:
+    remotes = [other.addresses[0] for other in layout.compute if other != node]
+    below: Plugin = {"device": site.links[0].interface, "remotes": remotes, "id": VXLAN_ID, "port": VXLAN_PORT}
+    bridge: Plugin = {"bridge": "tare-br0", "mtu": VXLAN_MTU}
+    return [{"type": "tare-vxlan", "vxlan": "tare-vx0", **bridge, **below}, {"type": "bridge", **bridge, "ipam": ipam}]
+
+
+def sudoers(site: Site, job_user: tuple[int, int]) -> str:
+    """What the job user may do as root: start an instance that runs as the job user, on these networks; look; end it."""
+    networks = "|".join(sorted(network.name for network in site.cni.values()))
+    user = f"--security uid:{job_user[0]} --security gid:{job_user[1]}"
+    options = f"(--net --network ({networks}) )?(--apply-cgroups /[^ ]+ )?(--hostname [^ ]+ )?(--bind [^ ]+ )+"
+    return (
+        "# Written by `make up`. An instance in a network namespace of its own, or in a cgroup, is started by root.\n"
+        "# Instances are looked up in the home of who started them.\n"
+        'Defaults!/usr/bin/apptainer !always_set_home, !set_home, env_keep += "HOME"\n'
+        f"tare ALL=(root) NOPASSWD: /usr/bin/apptainer ^--silent instance run {user} {options}/[^ ]+ tare-[^ ]+ .*$\n"
+        "tare ALL=(root) NOPASSWD: /usr/bin/apptainer ^--silent instance (list --json|stop) --user tare tare-[^ ]+$\n"
+    )
 
 
 def site_yaml(layout: Layout) -> str:

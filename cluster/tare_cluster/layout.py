@@ -7,8 +7,8 @@ from ipaddress import IPv4Network
 
 from .errors import ClusterError
 
-# Containers of one node on the MACVLAN network have at most this prefix's addresses (30), so that nodes never collide.
-MACVLAN_PREFIX = 27
+# Containers of one node on a network have at most this prefix's addresses (30), so that nodes never collide.
+RANGE_PREFIX = 27
 LOGIN_HOST = 2
 FIRST_NODE_HOST = 11
 
@@ -32,6 +32,14 @@ class Link:
 
 
 @dataclass(frozen=True)
+class Cni:
+    """A network of Apptainer instances."""
+
+    name: str
+    subnet: IPv4Network
+
+
+@dataclass(frozen=True)
 class Site:
     """What of the site file concerns the cluster."""
 
@@ -43,6 +51,7 @@ class Site:
     overlay_subnet: IPv4Network
     macvlan_name: str
     macvlan_subnet: IPv4Network
+    cni: dict[str, Cni]  # networks of Apptainer instances, by kind: macvlan, overlay
 
 
 @dataclass(frozen=True)
@@ -116,13 +125,13 @@ def addresses(site: Site, host: int) -> tuple[str, ...]:
     return tuple(str(link.subnet.network_address + host) for link in site.links)
 
 
-def macvlan_ranges(site: Site, nodes: int) -> list[str]:
-    """One address range per node; the subnet's first range stays free (network and gateway addresses)."""
-    ranges = [str(net) for net in site.macvlan_subnet.subnets(new_prefix=MACVLAN_PREFIX)][1 : nodes + 1]
+def node_ranges(key: str, subnet: IPv4Network, nodes: int) -> list[str]:
+    """One address range per node; the subnet's first range stays free (network and gateway addresses). `key` for errors."""
+    ranges = [str(net) for net in subnet.subnets(new_prefix=RANGE_PREFIX)][1 : nodes + 1]
     if len(ranges) < nodes:
         raise ClusterError(
-            f"site file: runtimes.docker.networks.macvlan.subnet: {site.macvlan_subnet} holds {len(ranges)} ranges of "
-            f"/{MACVLAN_PREFIX}; {nodes} nodes need one each; give a larger subnet"
+            f"site file: runtimes.{key}.subnet: {subnet} holds {len(ranges)} ranges of "
+            f"/{RANGE_PREFIX}; {nodes} nodes need one each; give a larger subnet"
         )
     return ranges
 

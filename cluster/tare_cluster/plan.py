@@ -31,6 +31,8 @@ def make_plan(checkout: Checkout, nodes: int | None, site_file: Path) -> Plan:
         "slurm.conf": configs.slurm_conf(site, layout, machine.memory_mb()),
         "hosts": configs.hosts(layout),
         "node.env": configs.node_env(site, layout, checkout.job_user, checkout.root_owned),
+        "sudoers": configs.sudoers(site, checkout.job_user),
+        **configs.cni_files(site, layout),
     }
     profile = apparmor.ensure_profile()
     specs, creates = {}, {}

@@ -11,7 +11,7 @@ from typing import Any
 
 from .checkout import Checkout
 from .errors import ClusterError
-from .layout import Link, Site
+from .layout import Cni, Link, Site
 from .shell import run
 
 PARSER = "import json, sys, yaml; json.dump(yaml.safe_load(sys.stdin), sys.stdout)"
@@ -44,6 +44,10 @@ def parse(data: dict[str, Any], where: str) -> Site:
             overlay_subnet=IPv4Network(networks["overlay"]["subnet"]),
             macvlan_name=str(networks["macvlan"]["name"]),
             macvlan_subnet=IPv4Network(networks["macvlan"]["subnet"]),
+            cni={
+                kind: Cni(str(values["name"]), IPv4Network(values["subnet"]))
+                for kind, values in data["runtimes"]["singularity"]["networks"].items()
+            },
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ClusterError(
@@ -71,8 +75,15 @@ def _check(site: Site, where: str) -> None:
                 f"{where}: interconnects.{link.name}.interface: '{link.interface}'; Docker names it "
                 f"eth{index}, by the order of the interconnects; change it"
             )
-    if not site.macvlan_subnet.subnet_of(site.links[0].subnet):
+    bridged = {"docker": site.macvlan_subnet, "singularity": site.cni["macvlan"].subnet}
+    for runtime, subnet in bridged.items():
+        if not subnet.subnet_of(site.links[0].subnet):
+            raise ClusterError(
+                f"{where}: runtimes.{runtime}.networks.macvlan.subnet: {subnet} is not inside "
+                f"{site.links[0].subnet} of {site.links[0].name}; the bridge's firewall would drop its packets; change it"
+            )
+    if bridged["docker"].overlaps(bridged["singularity"]):
         raise ClusterError(
-            f"{where}: runtimes.docker.networks.macvlan.subnet: {site.macvlan_subnet} is not inside "
-            f"{site.links[0].subnet} of {site.links[0].name}; the bridge's firewall would drop its packets; change it"
+            f"{where}: runtimes.singularity.networks.macvlan.subnet: {bridged['singularity']} overlaps Docker's "
+            f"{bridged['docker']}; both would give the same addresses; change it"
         )

@@ -4,7 +4,7 @@ from ipaddress import IPv4Network, ip_address
 
 import pytest
 from tare_cluster.errors import ClusterError
-from tare_cluster.layout import Cpu, Link, Site, macvlan_ranges, make_layout, split_cpus
+from tare_cluster.layout import Cni, Cpu, Link, Site, make_layout, node_ranges, split_cpus
 
 SITE = Site(
     nodes=2,
@@ -18,6 +18,10 @@ SITE = Site(
     overlay_subnet=IPv4Network("10.30.0.0/20"),
     macvlan_name="tare-macvlan",
     macvlan_subnet=IPv4Network("172.30.8.0/21"),
+    cni={
+        "macvlan": Cni("tare-macvlan", IPv4Network("172.30.4.0/22")),
+        "overlay": Cni("tare-overlay", IPv4Network("10.31.0.0/20")),
+    },
 )
 
 
@@ -67,7 +71,7 @@ def test_every_node_has_an_address_of_its_own_on_every_network() -> None:
 
 
 def test_macvlan_ranges_do_not_overlap_each_other_nor_the_nodes_addresses() -> None:
-    ranges = [IPv4Network(text) for text in macvlan_ranges(SITE, 20)]
+    ranges = [IPv4Network(text) for text in node_ranges("docker.networks.macvlan", SITE.macvlan_subnet, 20)]
     nodes = [ip_address(address) for node in make_layout(SITE, machine((0,)), 20).nodes for address in node.addresses]
     assert all(not a.overlaps(b) for i, a in enumerate(ranges) for b in ranges[i + 1 :])
     assert all(net.subnet_of(SITE.macvlan_subnet) for net in ranges)
@@ -76,7 +80,7 @@ def test_macvlan_ranges_do_not_overlap_each_other_nor_the_nodes_addresses() -> N
 
 def test_a_macvlan_subnet_that_is_too_small_is_an_error_that_says_what_to_do() -> None:
     with pytest.raises(ClusterError, match=r"holds 63 ranges of /27; 64 nodes need one each; give a larger subnet"):
-        macvlan_ranges(SITE, 64)
+        node_ranges("docker.networks.macvlan", SITE.macvlan_subnet, 64)
 
 
 @pytest.mark.parametrize("nodes", [0, -1, 100])
