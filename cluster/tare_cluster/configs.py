@@ -124,13 +124,13 @@ def _overlay_chain(site: Site, layout: Layout, node: Node, ipam: Plugin) -> list
 def sudoers(site: Site, job_user: tuple[int, int]) -> str:
     """What the job user may do as root: start an instance that runs as the job user, on these networks; look; end it."""
     networks = "|".join(sorted(network.name for network in site.cni.values()))
-    user = f"--security uid:{job_user[0]} --security gid:{job_user[1]}"
+    start = f"--silent instance run --security uid:{job_user[0]} --security gid:{job_user[1]} --no-home"
     options = f"(--net --network ({networks}) )?(--apply-cgroups /[^ ]+ )?(--hostname [^ ]+ )?(--bind [^ ]+ )+"
     return (
         "# Written by `make up`. An instance in a network namespace of its own, or in a cgroup, is started by root.\n"
         "# Instances are looked up in the home of who started them.\n"
         'Defaults!/usr/bin/apptainer !always_set_home, !set_home, env_keep += "HOME"\n'
-        f"tare ALL=(root) NOPASSWD: /usr/bin/apptainer ^--silent instance run {user} {options}/[^ ]+ tare-[^ ]+ .*$\n"
+        f"tare ALL=(root) NOPASSWD: /usr/bin/apptainer ^{start} {options}/[^ ]+ tare-[^ ]+ sh( /[^ ]+){{3}}$\n"
         "tare ALL=(root) NOPASSWD: /usr/bin/apptainer ^--silent instance (list --json|stop) --user tare tare-[^ ]+$\n"
     )
 

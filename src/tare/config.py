@@ -47,7 +47,14 @@ SIMULATION_DEFAULTS: Mapping = {
     "outliers": {"share": 0.0, "factor": 1.0},
     "failures": 0.0,
 }
-SINGULARITY_DEFAULTS: Mapping = {"command": "apptainer", "no_https": False}
+SINGULARITY_DEFAULTS: Mapping = {
+    "command": "apptainer",
+    "no_https": False,
+    "networks": {},
+    "cgroup": "",
+    "unpack": False,
+    "ssh_port": 22023,
+}
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ reason, it lets go of everything it holds and leaves.
 import contextlib
 import json
 import os
+import pwd
 import signal
 import socket
 import subprocess
@@ -17,6 +18,7 @@ from typing import Any
 from tare.proof import parse_list
 
 Answer = dict[str, Any]
+Commands = list[list[str]] | tuple[()]
 NAMESPACES = ("net", "mnt", "uts", "pid", "user")
 
 
@@ -38,6 +40,7 @@ class Agent:
             "cpu_flags": sorted(cpu_flags()),
             "kernel": os.uname().release,
             "user": f"{os.getuid()}:{os.getgid()}",
+            "user_name": pwd.getpwuid(os.getuid()).pw_name,
         }
 
     def run(self, argv: list[str], timeout_s: float, text: str = "") -> Answer:
@@ -52,8 +55,11 @@ class Agent:
             return {"exit_code": 124, "stdout": "", "stderr": f"{argv[0]}: no end after {timeout_s:g} s"}
         return {"exit_code": done.returncode, "stdout": done.stdout, "stderr": done.stderr}
 
-    def hold(self, name: str, argv: list[str], log: str) -> Answer:
-        """Start a command that lives as long as its stdin is open."""
+    def hold(self, name: str, argv: list[str], log: str, before: Commands = (), after: Commands = ()) -> Answer:
+        """Start a command that lives as long as its stdin is open; with ``after``, a keeper does and undoes it."""
+        if after:
+            orders = json.dumps({"start": [*before, argv], "end": after})
+            argv = [sys.executable, "-m", "tare.keeper", orders]
         with Path(log).open("ab") as file:
             try:
                 self.held[name] = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=file, stderr=file, start_new_session=True)

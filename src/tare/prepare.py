@@ -1,7 +1,7 @@
 """Preparing a block's arms: images on the nodes, containers up and reachable, namespaces noted; timed apart from the repeats."""
 
-import json
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 from tare import images
 from tare.allocation import NodeLink, ask_all, output_of
 from tare.backends import Argv, Backend, Context
-from tare.backends._docker import Docker
+from tare.backends._held import Held, Inhabited
 from tare.cases import Block
 from tare.config import Mapping
 from tare.errors import TareError
@@ -125,10 +125,13 @@ def prepare_arm(
     places: tuple[Place, ...],
 ) -> Prepared:
     """Make one arm ready; a TareError says why it cannot be."""
-    if isinstance(backend, Docker):
-        return prepare_docker(block, mpirun, backend, context, links, places)
+    if isinstance(backend, Inhabited):
+        return prepare_inhabited(block, mpirun, backend, context, links, places)
     startup: dict[str, float | None] = {"image_s": None, "containers_s": None}
-    if backend.runtime == "singularity":
+    if isinstance(backend, Held):
+        startup["containers_s"] = start_and_wait(backend, context, links)
+        places = tuple(map(inside, [place.hostname for place in places], places, container_namespaces(backend, context, links)))
+    elif backend.runtime == "singularity":
         startup["containers_s"] = try_singularity(backend, context, links)
     routes = expect_ok(ask_all(links, "run", argv=["cat", "/proc/net/route"], timeout_s=30), links, "cat /proc/net/route")
     interfaces = interfaces_of(routes, backend.subnet(context))
@@ -152,17 +155,32 @@ def launcher_version(link: NodeLink, argv: list[str]) -> str:
     return said.splitlines()[0].strip()
 
 
-def prepare_docker(
+def inside(hostname: str, place: Place, namespaces: dict[str, str]) -> Place:
+    """Return a node's container as a place."""
+    return Place(hostname, place.node_ns, namespaces, place.cpus, place.cores)
+
+
+def start_and_wait(backend: Held, context: Context, links: list[NodeLink]) -> float:
+    """Start one container per node and wait until each can be entered; return how long that took."""
+    begin = time.monotonic()
+    start_containers(backend, context, links)
+    for node, link in enumerate(links):
+        ask_until_ok(backend, context, link, [*backend.into(context, node), "true"], lambda _said: True)
+    return time.monotonic() - begin
+
+
+def prepare_inhabited(
     block: Block,
     mpirun: str,
-    backend: Docker,
+    backend: Inhabited,
     context: Context,
     links: list[NodeLink],
     places: tuple[Place, ...],
 ) -> Prepared:
     """Fetch the image, start one container per node, and wait until each reaches every other by ssh."""
-    startup: dict[str, float | None] = {"image_s": fetch_image(block, context, links)}
+    startup: dict[str, float | None] = {"image_s": fetch_image(block, context, links) if backend.runtime == "docker" else None}
     begin = time.monotonic()
+    write_ssh_files(backend, context)
     start_containers(backend, context, links)
     addresses = wait_for_addresses(backend, context, links)
     spread_names(backend, context, links, addresses)
@@ -170,18 +188,10 @@ def prepare_docker(
     startup["containers_s"] = time.monotonic() - begin
     namespaces = container_namespaces(backend, context, links)
     routes = in_containers(backend, context, links, ["cat", "/proc/net/route"])
-    inside = tuple(
-        Place(
-            host if backend.network != "host" else place.hostname,
-            place.node_ns,
-            namespace,
-            place.cpus,
-            place.cores,
-        )
-        for host, place, namespace in zip(backend.host_names(context), places, namespaces, strict=True)
-    )
+    names = [place.hostname for place in places] if backend.network == "host" else backend.host_names(context)
     version = launcher_version(links[0], [*backend.enter(context), mpirun])
-    return Prepared(backend, inside, version, interfaces_of(routes, backend.subnet(context)), startup)
+    interfaces = interfaces_of(routes, backend.subnet(context))
+    return Prepared(backend, tuple(map(inside, names, places, namespaces)), version, interfaces, startup)
 
 
 def fetch_image(block: Block, context: Context, links: list[NodeLink]) -> float:
@@ -197,33 +207,46 @@ def fetch_image(block: Block, context: Context, links: list[NodeLink]) -> float:
     return time.monotonic() - begin
 
 
-def start_containers(backend: Docker, context: Context, links: list[NodeLink]) -> None:
-    """Start the arm's containers on all nodes at once, held by the nodes' agents."""
+def write_ssh_files(backend: Inhabited, context: Context) -> None:
+    """Make what the sshd of an arm's containers needs."""
     write_container_files(context)
     directory = Path(backend.directory(context))
     directory.mkdir()
-    port = context.site["runtimes"]["docker"]["ssh_port"]
-    (directory / "sshd_config").write_text(sshd_config(context, port))
+    (directory / "sshd_config").write_text(sshd_config(context, backend.port(context)))
+
+
+def start_containers(backend: Held, context: Context, links: list[NodeLink]) -> None:
+    """Start the arm's containers on all nodes at once, held by the nodes' agents."""
+    directory = Path(backend.directory(context))
+    directory.mkdir(exist_ok=True)
+    for name, text in backend.files(context).items():
+        (directory / name).write_text(text)
+        (directory / name).chmod(0o700 if text.startswith("#!") else 0o600)
     for index, link in enumerate(links):
-        log = str(directory / f"container{index}.log")
-        link.send("hold", name=str(directory), argv=backend.container_argv(context, index), log=log)
-    expect_ok([link.receive() for link in links], links, "docker run")
+        link.send(
+            "hold",
+            name=str(directory),
+            argv=backend.container_argv(context, index),
+            log=str(directory / f"container{index}.log"),
+            before=backend.before(context, index),
+            after=backend.after(context, index),
+        )
+    expect_ok([link.receive() for link in links], links, f"{backend.name}: start")
 
 
-def wait_for_addresses(backend: Docker, context: Context, links: list[NodeLink]) -> dict[str, str]:
+def wait_for_addresses(backend: Inhabited, context: Context, links: list[NodeLink]) -> dict[str, str]:
     """Wait until every container runs; return its host name and address (on the host network: none)."""
-    docker = context.site["runtimes"]["docker"]["command"]
-    found = '{"running":{{.State.Running}},"networks":{{json .NetworkSettings.Networks}}}'
     addresses = {}
     for index, (link, host) in enumerate(zip(links, backend.host_names(context), strict=True)):
-        argv = [docker, "container", "inspect", "--format", found, backend.container_name(context, index)]
-        state = json.loads(ask_until_ok(backend, context, link, argv, lambda said: json.loads(said)["running"]))
-        if backend.network != "host":
-            addresses[host] = state["networks"][backend.network_name(context)]["IPAddress"]
+        argv = backend.state(context, index)
+        said = ask_until_ok(backend, context, link, argv, lambda said: backend.address(context, said) is not None)
+        address = backend.address(context, said)
+        if address:
+            addresses[host] = address
     return addresses
 
 
-def ask_until_ok(backend: Docker, context: Context, link: NodeLink, argv: list[str], good: Any) -> str:
+def ask_until_ok(backend: Held, context: Context, link: NodeLink, argv: list[str], good: Callable[[str], bool]) -> str:
     """Run a command on a node until it succeeds and its stdout is good; the container's own words explain a failure."""
     deadline = time.monotonic() + READY_WITHIN_S
     while True:
@@ -239,32 +262,19 @@ def ask_until_ok(backend: Docker, context: Context, link: NodeLink, argv: list[s
         time.sleep(0.1)
 
 
-def spread_names(backend: Docker, context: Context, links: list[NodeLink], addresses: dict[str, str]) -> None:
-    """Tell every container the others' names, in its /etc/hosts and its ssh configuration."""
-    docker = context.site["runtimes"]["docker"]
-    config = ssh_config(context, docker["ssh_port"], addresses)
+def spread_names(backend: Inhabited, context: Context, links: list[NodeLink], addresses: dict[str, str]) -> None:
+    """Tell every container all names, in its /etc/hosts and its ssh configuration."""
+    config = ssh_config(context, backend.port(context), addresses)
     (Path(backend.directory(context)) / "ssh_config").write_text(config)
     if not addresses:
         return
+    lines = "".join(f"{address}\t{name}\n" for name, address in addresses.items())
     for index, link in enumerate(links):
-        own = backend.host_names(context)[index]
-        lines = "".join(f"{address}\t{name}\n" for name, address in addresses.items() if name != own)
-        argv = [
-            docker["command"],
-            "exec",
-            "--interactive",
-            "--user",
-            "0",
-            backend.container_name(context, index),
-            "tee",
-            "-a",
-            "/etc/hosts",
-        ]
-        link.send("run", argv=argv, timeout_s=30, text=lines)
-    expect_ok([link.receive() for link in links], links, "docker exec tee")
+        link.send("run", argv=backend.learn_names(context, index), timeout_s=30, text=lines)
+    expect_ok([link.receive() for link in links], links, f"{backend.name}: /etc/hosts")
 
 
-def wait_for_ssh(backend: Docker, context: Context, links: list[NodeLink]) -> None:
+def wait_for_ssh(backend: Inhabited, context: Context, links: list[NodeLink]) -> None:
     """Wait until the first container reaches every other by ssh."""
     config = str(Path(backend.directory(context)) / "ssh_config")
     for host in backend.host_names(context)[1:]:
@@ -277,15 +287,14 @@ def wait_for_ssh(backend: Docker, context: Context, links: list[NodeLink]) -> No
         )
 
 
-def in_containers(backend: Docker, context: Context, links: list[NodeLink], argv: Argv) -> list[str]:
+def in_containers(backend: Held, context: Context, links: list[NodeLink], argv: Argv) -> list[str]:
     """Run a command in every container of an arm; return what each said."""
-    docker = context.site["runtimes"]["docker"]["command"]
     for index, link in enumerate(links):
-        link.send("run", argv=[docker, "exec", backend.container_name(context, index), *argv], timeout_s=30)
-    return expect_ok([link.receive() for link in links], links, f"docker exec {argv[0]}")
+        link.send("run", argv=[*backend.into(context, index), *argv], timeout_s=30)
+    return expect_ok([link.receive() for link in links], links, f"{backend.name}: {argv[0]}")
 
 
-def container_namespaces(backend: Docker, context: Context, links: list[NodeLink]) -> list[dict[str, str]]:
+def container_namespaces(backend: Held, context: Context, links: list[NodeLink]) -> list[dict[str, str]]:
     """Return the namespaces of the arm's containers, as seen by a process put into each."""
     texts = in_containers(backend, context, links, ["readlink", *(f"/proc/self/ns/{kind}" for kind in KINDS)])
     return [{kind: line.partition("[")[2].rstrip("]") for kind, line in zip(KINDS, text.split(), strict=True)} for text in texts]

@@ -24,7 +24,7 @@ class Label:
     processes: int
     slots: tuple[int, ...]
     places: tuple[Place, ...]  # one per used node
-    runtime: str  # native, singularity, docker
+    runtime: str  # native, singularity, docker, podman
     network: str  # host, macvlan, overlay
     subnet: str
     bound: bool  # each rank on a core of its own
@@ -113,7 +113,7 @@ def check_place(label: Label, rank: dict[str, Any], place: Place) -> list[str]:
     if contained != (label.runtime != "native"):
         seen = "inside a container" if contained else "outside any container"
         problems.append(f"{seen}; labelled {label.runtime}")
-    if label.runtime != "docker" and rank["ns"]["pid"] != place.node_ns["pid"]:
+    if place.container_ns is None and rank["ns"]["pid"] != place.node_ns["pid"]:
         problems.append(f"in a process namespace of its own; labelled {label.runtime}, which shares the node's")
     if place.container_ns is not None:
         problems += [

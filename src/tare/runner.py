@@ -209,6 +209,7 @@ class Session:
             nodes=self.job.allocation.nodes,
             cpus=tuple(cpu_list(hello["cpus"]) for hello in self.hellos),
             user=self.hellos[0]["user"],
+            user_name=self.hellos[0]["user_name"],
             tools=str(ROOT / "build" / setting.userland),
             image=images_built["docker"],
             sif=str(images.sif_path(setting.userland)),

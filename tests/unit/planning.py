@@ -13,6 +13,9 @@ from tare.yamlio import ROOT, read_yaml
 
 DATA = ROOT / "tests" / "data"
 BACKENDS = ["native", "singularity", "docker-host", "docker-macvlan", "docker-overlay"]
+INSTANCES = [
+    f"singularity-instance-{network}{limits}" for network in ("host", "macvlan", "overlay") for limits in ("", "+cgroup")
+]
 BUILT: Mapping = {"binary": "b1", "images": {"docker": "d1", "singularity": "s1"}}
 ARMS = ["native", "singularity", "docker-host", "docker-overlay"]
 

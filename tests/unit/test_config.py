@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from planning import STUDY, embedded
 
+from tare.backends import load_backends
 from tare.cases import plan_blocks
 from tare.config import Mapping, checked_option, complete_site, load_manifests, load_site, load_study, load_toolchains
 from tare.errors import TareError
@@ -56,7 +57,7 @@ DAC_OPTIONS = ", ".join(sorted(OPTIONS["dac"]))
         (
             {"backends": ["native", "singularty"]},
             "--configfile: backends[1]: unknown backend 'singularty'; did you mean 'singularity'?"
-            " known: docker-host, docker-macvlan, docker-overlay, native, singularity",
+            f" known: {', '.join(sorted(load_backends()))}",
         ),
         (
             {"backends": ["docker-host"]},
@@ -255,7 +256,9 @@ def test_a_discovered_fact_of_the_wrong_type_is_refused(tmp_path: Path) -> None:
 
 def test_a_site_has_its_defaults_where_it_is_silent() -> None:
     site = embedded(runtimes={"native": {}, "singularity": {}, "docker": {"networks": {"host": {}}}})
-    assert site["runtimes"]["singularity"] == {"command": "apptainer", "no_https": False}
+    assert site["runtimes"]["singularity"] == {
+        **{"command": "apptainer", "no_https": False, "networks": {}, "cgroup": "", "unpack": False, "ssh_port": 22023}
+    }
     assert site["runtimes"]["docker"] == {
         **{"command": "docker", "registry": None, "ssh_port": 22022, "shm_size": "1g"},
         "networks": {"host": {}},

@@ -7,6 +7,7 @@ import pytest
 from planning import (
     BACKENDS,
     EMBEDDED_PROGRAM,
+    INSTANCES,
     OPEN_MPI_4,
     OPEN_MPI_5,
     OTHER_PROGRAM,
@@ -19,19 +20,21 @@ from planning import (
 )
 
 from tare.backends import Argv, Context, load_backends
+from tare.backends._held import Held
 from tare.errors import TareError
 from tare.launch import ORTE, PRRTE, Program, dialect, interfaces_of, message_options, mpirun_argv, srun_agent
 from tare.prepare import ssh_config, sshd_config
 
+EVERY = [*BACKENDS, *INSTANCES]
 Case = tuple[Callable[[], Context], Program, dict[str, tuple[str, ...]]]
 
 # The interfaces that lead into each backend's subnet, as the nodes' or containers' routes say.
 SITES: dict[str, Case] = {
-    "embedded": (embedded_context, EMBEDDED_PROGRAM, dict.fromkeys(BACKENDS, ("eth0",))),
+    "embedded": (embedded_context, EMBEDDED_PROGRAM, dict.fromkeys(EVERY, ("eth0",))),
     "other": (
         other_context,
         OTHER_PROGRAM,
-        {**dict.fromkeys(BACKENDS, ("ens1f0",)), "docker-macvlan": ("eth0",), "docker-overlay": ("eth0", "eth1")},
+        {**dict.fromkeys(EVERY, ("ens1f0",)), "docker-macvlan": ("eth0",), "docker-overlay": ("eth0", "eth1")},
     ),
 }
 
@@ -43,11 +46,17 @@ def rendered(site: str, name: str) -> str:
     containers = {
         f"container on {node}": backend(name).container_argv(context, index) or [] for index, node in enumerate(context.nodes)
     }
+    for index, node in enumerate(context.nodes):
+        held = backend(name)
+        around = {"before": held.before(context, index), "after": held.after(context, index)} if isinstance(held, Held) else {}
+        containers |= {
+            f"{when} it on {node}, {number}": argv for when, lines in around.items() for number, argv in enumerate(lines, 1)
+        }
     parts = {**containers, "one repeat": whole_argv(name, context, program, interfaces[name])}
     return "".join(f"[{title}]\n" + "".join(f"{word}\n" for word in argv) for title, argv in parts.items())
 
 
-@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("site", SITES)
 def test_every_word_of_a_backend_is_as_written_down_and_the_same_at_a_second_call(site: str, name: str) -> None:
     assert rendered(site, name) == golden(f"{site}/{name}.txt")
@@ -101,7 +110,7 @@ def test_another_launcher_is_refused_with_the_known_ones(said: str) -> None:
 
 
 def test_there_is_a_golden_file_for_every_backend() -> None:
-    assert sorted(load_backends()) == sorted(BACKENDS)
+    assert sorted(load_backends()) == sorted(EVERY)
 
 
 # --- the same launch but for the factor under study ---------------------------------------------------------------------------
@@ -142,7 +151,7 @@ def unsaid_differences(one: str, two: str, context: Context, program: Program) -
     return found + (["the rank's command"] if ranks[0] != ranks[1] else [])
 
 
-@pytest.mark.parametrize(("one", "two"), list(combinations(BACKENDS, 2)))
+@pytest.mark.parametrize(("one", "two"), list(combinations(EVERY, 2)))
 @pytest.mark.parametrize("site", SITES)
 def test_two_backends_are_launched_alike_but_for_names_subnet_agent_interface_and_wrapper(site: str, one: str, two: str) -> None:
     make_context, program, _ = SITES[site]

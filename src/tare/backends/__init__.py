@@ -1,4 +1,4 @@
-"""Backends: runtime × network. One module here is one backend; its file name (with - for _) is the backend's name."""
+"""Backends: runtime × network. One module here is one backend: its file name, with - for _ and +cgroup for a last _cgroup."""
 
 import importlib
 import pkgutil
@@ -22,6 +22,7 @@ class Context:
     cpus: tuple[str, ...]  # what the job may use on each node, as a list like 0-3
     user: str  # uid:gid
     tools: str  # directory of the timer and the binder, absolute
+    user_name: str = "tare"
     image: str | None = None  # Docker image with its digest
     sif: str | None = None  # Singularity image, absolute
     place: str | None = None  # unlike any other arm's of the block, where two arms have the same backend

@@ -1,10 +1,11 @@
 """What the Docker backends share: one container per node and arm, an sshd in it, and the launcher inside the first."""
 
+import json
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Any
 
-from tare.backends import Argv, Backend, Context
+from tare.backends import Argv, Context
+from tare.backends._held import Inhabited
 
 START = '/usr/sbin/sshd -f "$0" && exec cat >/dev/null'
 """The container's command: an sshd in the background, then wait for the end of stdin.
@@ -15,7 +16,7 @@ time-out), stdin closes and the container goes with it.
 
 
 @dataclass(frozen=True)
-class Docker(Backend):
+class Docker(Inhabited):
     """Ranks run in long-lived containers and are started by a launcher inside the first, as the published studies did."""
 
     runtime: str = "docker"
@@ -37,20 +38,6 @@ class Docker(Backend):
         network = context.site["runtimes"]["docker"]["networks"][self.network] or {}
         return str(network.get("subnet", super().subnet(context)))
 
-    def container_name(self, context: Context, node: int) -> str:
-        """Return the container's name; off the host network it is its host name as well."""
-        return f"tare-{context.session}-{context.place or self.name}-{node}"
-
-    def host_names(self, context: Context) -> tuple[str, ...]:
-        """Return the containers' host names, which PRRTE needs to know itself by; on the host network the nodes'."""
-        if self.network == "host":
-            return context.nodes
-        return tuple(self.container_name(context, node) for node in range(len(context.nodes)))
-
-    def directory(self, context: Context) -> PurePosixPath:
-        """Return where this arm's sshd and ssh configurations stand."""
-        return PurePosixPath(context.block_dir) / (context.place or self.name)
-
     def container_argv(self, context: Context, node: int) -> Argv:
         """Return ``docker run`` for a node: same user, CPUs, shared memory and checkout as the native ranks have."""
         docker = context.site["runtimes"]["docker"]
@@ -66,10 +53,25 @@ class Docker(Backend):
             *(str(context.image), "sh", "-c", START, str(self.directory(context) / "sshd_config")),
         ]
 
-    def enter(self, context: Context) -> Argv:
-        """Return ``docker exec`` into the first container (a MACVLAN container cannot be reached from its own host)."""
-        return [str(context.site["runtimes"]["docker"]["command"]), "exec", self.container_name(context, 0)]
+    def into(self, context: Context, node: int) -> Argv:
+        """Return ``docker exec``."""
+        return [str(context.site["runtimes"]["docker"]["command"]), "exec", self.container_name(context, node)]
 
-    def remote_agent(self, context: Context) -> str:
-        """Return ssh with the block's own keys and the containers' addresses."""
-        return f"ssh -F {self.directory(context) / 'ssh_config'}"
+    def state(self, context: Context, node: int) -> Argv:
+        """Return ``docker container inspect`` for whether it runs, and its networks."""
+        found = '{"running":{{.State.Running}},"networks":{{json .NetworkSettings.Networks}}}'
+        command = str(context.site["runtimes"]["docker"]["command"])
+        return [command, "container", "inspect", "--format", found, self.container_name(context, node)]
+
+    def address(self, context: Context, said: str) -> str | None:
+        """Return the container's address on its network."""
+        state = json.loads(said)
+        if not state["running"]:
+            return None
+        return "" if self.network == "host" else str(state["networks"][self.network_name(context)]["IPAddress"])
+
+    def learn_names(self, context: Context, node: int) -> Argv:
+        """Return ``tee`` as the container's root."""
+        command = str(context.site["runtimes"]["docker"]["command"])
+        inside = [command, "exec", "--interactive", "--user", "0", self.container_name(context, node)]
+        return [*inside, "tee", "-a", "/etc/hosts"]
