@@ -9,6 +9,7 @@ from tare.arms import BASELINE, NOISE_FLOOR, OF_SETTING, Arm, arm_document, arm_
 from tare.backends import Backend, load_backends
 from tare.config import FLAGS, Mapping, Repeats, complete_options
 from tare.errors import TareError
+from tare.userlands import check_has, check_userland, userland_of
 from tare.yamlio import suggestion
 
 __all__ = ["BASELINE", "NOISE_FLOOR", "Arm", "Block", "Setting"]
@@ -81,10 +82,11 @@ def plan_blocks(study: Mapping, site: Mapping, manifests: Mapping, toolchains: M
     check_names(where, "backends", study["backends"], sorted(backends), "backend")
     if BASELINE not in study["backends"]:
         raise TareError(f"{where}: backends: {BASELINE!r} is missing; every overhead is measured against it; add it")
-    check_compared(study, site)
+    check_compared(study, site, toolchains)
     study = with_usual(study, site)
     arms = plan_arms(study, backends)
-    return tuple(plan_block(setting, arms, backends, site) for setting in plan_settings(study, site, manifests))
+    settings = (in_its_userland(setting, toolchains) for setting in plan_settings(study, site, manifests))
+    return tuple(plan_block(setting, arms_in_userlands(arms, setting, toolchains), backends, site) for setting in settings)
 
 
 def plan_block(setting: Setting, arms: tuple[Arm, ...], backends: dict[str, Backend], site: Mapping) -> Block:
@@ -93,10 +95,14 @@ def plan_block(setting: Setting, arms: tuple[Arm, ...], backends: dict[str, Back
     return Block(setting, with_baselines(arms, skipped), skipped, max(setting.slots) > site["cpus_per_node"])
 
 
-def check_compared(study: Mapping, site: Mapping) -> None:
-    """Raise when a compared interconnect is not the site's."""
+def check_compared(study: Mapping, site: Mapping, toolchains: Mapping) -> None:
+    """Raise when a compared interconnect is not the site's, or a compared userland lacks a toolchain of the study."""
     for name in study["compare"].get("interconnects", []):
         check_interconnect(study, site, name, "compare.interconnects")
+    for userland in study["compare"].get("userlands", []):
+        check_userland(userland, f"{study['where']}: compare.userlands")
+        for name in study["toolchains"]:
+            check_has(name, toolchains[name], userland, f"{study['where']}: compare.userlands")
 
 
 def check_interconnect(study: Mapping, site: Mapping, name: str, key: str) -> None:
@@ -112,6 +118,23 @@ def with_usual(study: Mapping, site: Mapping) -> Mapping:
     interconnect = study["interconnect"] or known[0]
     check_interconnect(study, site, interconnect, "interconnect")
     return {**study, "interconnect": interconnect}
+
+
+def in_its_userland(setting: Setting, toolchains: Mapping) -> Setting:
+    """Return the setting in the userland that has its toolchain: the study's, where that has it."""
+    if setting.toolchain not in toolchains:  # compared: each arm has its own
+        return setting
+    return replace(setting, userland=userland_of(setting.toolchain, toolchains[setting.toolchain], setting.userland))
+
+
+def arms_in_userlands(arms: tuple[Arm, ...], setting: Setting, toolchains: Mapping) -> tuple[Arm, ...]:
+    """Return the arms, those with a toolchain of their own in the userland that has it."""
+    return tuple(
+        replace(arm, userland=userland_of(arm.toolchain, toolchains[arm.toolchain], arm.userland or setting.userland))
+        if arm.toolchain is not None
+        else arm
+        for arm in arms
+    )
 
 
 def check_names(where: str, key: str, found: list[str] | Mapping, known: list[str], what: str) -> None:

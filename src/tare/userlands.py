@@ -35,6 +35,15 @@ def userland_of(name: str, toolchain: Mapping, wanted: str) -> str:
     return next((userland for userland in (wanted, variant) if userland in having), having[0])
 
 
+def check_has(name: str, toolchain: Mapping, userland: str, where: str) -> None:
+    """Raise when a userland that the study names lacks a toolchain."""
+    if userland_of(name, toolchain, userland) not in (userland, f"{userland}-{name}"):
+        raise TareError(
+            f"{where}: {userland} has no toolchain {name!r}; it is in {', '.join(toolchain['userlands'])}; choose one of these, "
+            "or a toolchain that is everywhere (distribution)"
+        )
+
+
 def userlands_of(study: Mapping, toolchains: Mapping) -> list[tuple[str, str]]:
     """Return every toolchain of a study with every userland in which it is used."""
     compared = study.get("compare", {})
