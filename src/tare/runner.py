@@ -17,10 +17,12 @@ from typing import Any
 from tare import images
 from tare.allocation import Allocation, NodeLink, agent_argv, ask_all, find_allocation, is_alive
 from tare.backends import Context, load_backends
+from tare.build import built_with
 from tare.cases import Arm, Block, block_from_document, round_order
 from tare.config import Mapping
 from tare.errors import TareError
 from tare.files import save
+from tare.fit import check_fit
 from tare.launch import ENVIRONMENT, Program, launch_argv, mpirun_argv
 from tare.prepare import Prepared, block_digests, cpu_list, node_places, prepare_arm, write_block_files
 from tare.proof import Label, contradictions, read_answer
@@ -227,8 +229,10 @@ class Session:
         """Make one arm ready; a TareError says why it cannot be."""
         block, backend = self.job.block, load_backends()[arm.backend]
         block = replace(block, setting=block.setting.of(arm))
-        places = node_places(self.hellos)
-        return prepare_arm(block, self.program(arm).mpirun, backend, self.context(arm), self.links, places)
+        context, mpirun = self.context(arm), self.program(arm).mpirun
+        prepared = prepare_arm(block, mpirun, backend, context, self.links, node_places(self.hellos))
+        check_fit(block.setting, mpirun, prepared, context, self.links, self.hellos)
+        return prepared
 
     def run_all(self) -> None:
         """Run what the arms that are ready lack until they lack nothing; with adaptive repeats the records say when."""
@@ -304,6 +308,7 @@ class Session:
             "order": order,
             "warmup": round_number is None,
             "hosts": list(self.job.allocation.nodes),
+            "build": built_with(setting.binary),
             "cpu_model": self.hellos[0]["cpu_model"],
             "kernel": self.hellos[0]["kernel"],
             "startup": prepared.startup,
