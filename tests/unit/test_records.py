@@ -236,7 +236,8 @@ def test_a_plan_digest_changes_with_the_binary_and_the_arms_own_image(digests: M
     ids=lambda changes: next(iter(changes)),
 )
 def test_a_plan_digest_changes_with_everything_of_the_setting(changes: dict[str, Any]) -> None:
-    one, two = plans_of(block(backends=ARMS)), plans_of(block(backends=ARMS, **changes))
+    before = {"backends": ARMS, "toolchains": ["distribution"]}
+    one, two = plans_of(block(**before)), plans_of(block(**before | changes))
     assert all(one[arm] != two[arm] for arm in ARMS)
 
 
