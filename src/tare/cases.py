@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from typing import Any
 
+from tare.affinity import Host, check_level
 from tare.arms import BASELINE, NOISE_FLOOR, OF_SETTING, Arm, arm_document, arm_from_document, plan_arms, with_baselines
 from tare.backends import Backend, load_backends
 from tare.config import FLAGS, Mapping, Repeats, complete_options
@@ -42,6 +43,10 @@ class Setting:
         used = min(self.nodes, self.processes)
         share, rest = divmod(self.processes, used)
         return tuple(share + (index < rest) for index in range(used))
+
+    def slots_in(self, containers: int) -> tuple[int, ...]:
+        """Processes in each container, in rank order, where every node has so many of them."""
+        return tuple(slots // containers for slots in self.slots for _ in range(containers))
 
     @property
     def binary(self) -> str:
@@ -91,7 +96,7 @@ def plan_blocks(study: Mapping, site: Mapping, manifests: Mapping, toolchains: M
 
 def plan_block(setting: Setting, arms: tuple[Arm, ...], backends: dict[str, Backend], site: Mapping) -> Block:
     """Return one block: what it cannot run, and each arm's native partner."""
-    skipped = skipped_arms(arms, backends, site)
+    skipped = skipped_arms(setting, arms, backends, site)
     return Block(setting, with_baselines(arms, skipped), skipped, max(setting.slots) > site["cpus_per_node"])
 
 
@@ -145,10 +150,34 @@ def check_names(where: str, key: str, found: list[str] | Mapping, known: list[st
             raise TareError(f"{where}: {at}: unknown {what} {name!r}; {suggestion(name, known)}")
 
 
-def skipped_arms(arms: tuple[Arm, ...], backends: dict[str, Backend], site: Mapping) -> dict[str, str]:
-    """Return the arms that the site file rules out, each with its reason."""
-    reasons = {arm.name: backends[arm.backend].unavailable(site) for arm in arms}
+def skipped_arms(setting: Setting, arms: tuple[Arm, ...], backends: dict[str, Backend], site: Mapping) -> dict[str, str]:
+    """Return the arms that the site or the number of ranks rules out, each with its reason."""
+    reasons = {arm.name: why_not(setting.of(arm), arm, backends[arm.backend], site) for arm in arms}
     return {name: reason for name, reason in reasons.items() if reason is not None}
+
+
+def why_not(setting: Setting, arm: Arm, backend: Backend, site: Mapping) -> str | None:
+    """Return why an arm cannot be run with this setting, or None; an affinity that no site could give is a TareError."""
+    missing = backend.unavailable(site) or backend.lacks(site, arm.factors, setting.interconnect)
+    if missing is not None:
+        return missing
+    containers = arm.containers_per_node or 1
+    for slots in setting.slots:
+        if slots % containers:
+            return f"{slots} ranks of a node cannot be divided evenly over {containers} containers"
+    return why_not_bound(setting, arm, containers, site)
+
+
+def why_not_bound(setting: Setting, arm: Arm, containers: int, site: Mapping) -> str | None:
+    """Return why an arm's affinity cannot be had on the site, or None."""
+    if arm.affinity in (None, "any"):
+        return None
+    host = Host(site["sockets_per_node"], site["cpus_per_node"] // site["sockets_per_node"] // site["threads_per_core"])
+    for slots in setting.slots:
+        if slots > host.sockets * host.cores:
+            return f"affinity {arm.affinity} needs a core for each of a node's {slots} ranks; it has {host.sockets * host.cores}"
+        check_level(str(arm.affinity), host, slots, containers)
+    return None
 
 
 def plan_settings(study: Mapping, site: Mapping, manifests: Mapping) -> list[Setting]:

@@ -37,7 +37,13 @@ STUDY_DEFAULTS: Mapping = {
     "confidence": 0.95,
     "equivalence": 0.01,
 }
-SITE_DEFAULTS: Mapping = {"virtual": False, "shared_cpus": False, "userland": None}
+SITE_DEFAULTS: Mapping = {
+    "virtual": False,
+    "shared_cpus": False,
+    "sockets_per_node": 1,
+    "threads_per_core": 1,
+    "userland": None,
+}
 SCHEDULER_DEFAULTS: Mapping = {"account": None, "runtime_min": 60, "exclusive": True, "sbatch": [], "sbatch_block": []}
 DOCKER_DEFAULTS: Mapping = {"command": "docker", "registry": None, "ssh_port": 22022, "shm_size": "1g"}
 SIMULATION_DEFAULTS: Mapping = {

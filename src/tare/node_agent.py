@@ -36,6 +36,7 @@ class Agent:
             "ns": {kind: namespace(kind) for kind in NAMESPACES},
             "cpus": cpus,
             "cores": sorted({tuple(core(cpu)) for cpu in cpus}),
+            "sockets": sockets(cpus),
             "cpu_model": cpu_model(),
             "cpu_flags": sorted(cpu_flags()),
             "kernel": os.uname().release,
@@ -109,6 +110,32 @@ def core(cpu: int) -> list[int]:
     if not path.is_file():
         return [cpu]
     return sorted(parse_list(path.read_text()))
+
+
+def sockets(cpus: list[int]) -> list[dict[str, Any]]:
+    """Return the sockets that hold these CPUs: ``cores`` (lists of those CPUs that share one) and ``mems`` (memory nodes)."""
+    found: dict[int, set[int]] = {}
+    for cpu in cpus:
+        found.setdefault(socket_of(cpu), set()).add(cpu)
+    return [
+        {
+            "cores": sorted({tuple(sorted(set(core(cpu)) & members)) for cpu in members}),
+            "mems": sorted({node for cpu in members for node in memory_nodes(cpu)}),
+        }
+        for _, members in sorted(found.items())
+    ]
+
+
+def socket_of(cpu: int) -> int:
+    """Return the socket that holds a CPU; 0 where the kernel does not say."""
+    path = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id")
+    return max(0, int(path.read_text())) if path.is_file() else 0
+
+
+def memory_nodes(cpu: int) -> list[int]:
+    """Return the memory node of a CPU; none where the kernel does not say."""
+    names = (path.name for path in Path(f"/sys/devices/system/cpu/cpu{cpu}").glob("node*"))
+    return [int(name.removeprefix("node")) for name in names if name.removeprefix("node").isdigit()]
 
 
 def cpu_model() -> str | None:

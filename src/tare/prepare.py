@@ -14,7 +14,7 @@ from tare.cases import Block
 from tare.config import Mapping
 from tare.errors import TareError
 from tare.launch import interfaces_of, srun_agent
-from tare.proof import Place
+from tare.proof import Place, parse_list
 from tare.records import file_sha256, short_digest
 from tare.yamlio import ROOT
 
@@ -165,7 +165,7 @@ def start_and_wait(backend: Held, context: Context, links: list[NodeLink]) -> fl
     begin = time.monotonic()
     start_containers(backend, context, links)
     for node, link in enumerate(links):
-        ask_until_ok(backend, context, link, [*backend.into(context, node), "true"], lambda _said: True)
+        ask_until_ok(backend, context, link, node, [*backend.into(context, node), "true"], lambda _said: True)
     return time.monotonic() - begin
 
 
@@ -177,8 +177,12 @@ def prepare_inhabited(
     links: list[NodeLink],
     places: tuple[Place, ...],
 ) -> Prepared:
-    """Fetch the image, start one container per node, and wait until each reaches every other by ssh."""
+    """Fetch the image, start the arm's containers, and wait until each reaches every other by ssh.
+
+    From the start of the containers on ``links`` has one entry per container: the same link again where a node has several.
+    """
     startup: dict[str, float | None] = {"image_s": fetch_image(block, context, links) if backend.runtime == "docker" else None}
+    links = [links[context.node_of(container)] for container in context.containers]
     begin = time.monotonic()
     write_ssh_files(backend, context)
     start_containers(backend, context, links)
@@ -188,10 +192,59 @@ def prepare_inhabited(
     startup["containers_s"] = time.monotonic() - begin
     namespaces = container_namespaces(backend, context, links)
     routes = in_containers(backend, context, links, ["cat", "/proc/net/route"])
-    names = [place.hostname for place in places] if backend.network == "host" else backend.host_names(context)
+    limits = found_limits(backend, context, links)
     version = launcher_version(links[0], [*backend.enter(context), mpirun])
     interfaces = interfaces_of(routes, backend.subnet(context))
-    return Prepared(backend, tuple(map(inside, names, places, namespaces)), version, interfaces, startup)
+    boxes = tuple(
+        container_place(backend, context, container, places[context.node_of(container)], namespaces[container], limits[container])
+        for container in context.containers
+    )
+    return Prepared(backend, boxes, version, interfaces, startup)
+
+
+def container_place(
+    backend: Inhabited, context: Context, container: int, node: Place, namespaces: dict[str, str], limits: dict[str, Any]
+) -> Place:
+    """Return a container as a place: its own name and namespaces, and what of the node's CPUs and memory it was given."""
+    cpus = parse_list(context.cpuset(container))
+    memory = context.memory(container)
+    return Place(
+        hostname=node.hostname if backend.network == "host" else backend.host_names(context)[container],
+        node_ns=node.node_ns,
+        container_ns=namespaces,
+        cpus=cpus,
+        cores=tuple(core & cpus for core in node.cores if core & cpus),
+        node=node.hostname,
+        mems=None if memory is None else parse_list(memory),
+        limits=limits,
+    )
+
+
+LIMIT_FILES = {
+    "cpu_quota": ("/sys/fs/cgroup/cpu.max", "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
+    "cpu_shares": ("/sys/fs/cgroup/cpu.weight", "/sys/fs/cgroup/cpu/cpu.shares"),
+    "mtu": ("/sys/class/net/eth0/mtu",),
+}
+"""Where a container sees a limit: under cgroup v2, else under v1."""
+
+
+def found_limits(backend: Inhabited, context: Context, links: list[NodeLink]) -> list[dict[str, Any]]:
+    """Return, for each container, what it sees of the limits that its arm sets."""
+    found: list[dict[str, Any]] = [{} for _ in links]
+    for name in LIMIT_FILES.keys() & context.factors.keys():
+        script = 'for file; do if [ -r "$file" ]; then cat "$file"; fi; done'
+        texts = in_containers(backend, context, links, ["sh", "-c", script, "sh", *LIMIT_FILES[name]])
+        for limits, text in zip(found, texts, strict=True):
+            limits[name] = read_limit(name, text.split())
+    return found
+
+
+def read_limit(name: str, words: list[str]) -> float | None:
+    """Return a limit from its files' words: quota over period as CPUs (``max`` or -1: none), else the number; None: no file."""
+    numbers = [float(word) for word in words if word.lstrip("-").isdigit()]
+    if name == "cpu_quota":
+        return None if len(numbers) < 2 or numbers[0] < 0 else numbers[0] / numbers[1]
+    return numbers[0] if numbers else None
 
 
 def fetch_image(block: Block, context: Context, links: list[NodeLink]) -> float:
@@ -225,7 +278,7 @@ def start_containers(backend: Held, context: Context, links: list[NodeLink]) -> 
     for index, link in enumerate(links):
         link.send(
             "hold",
-            name=str(directory),
+            name=f"{directory}/{index}",
             argv=backend.container_argv(context, index),
             log=str(directory / f"container{index}.log"),
             before=backend.before(context, index),
@@ -239,23 +292,26 @@ def wait_for_addresses(backend: Inhabited, context: Context, links: list[NodeLin
     addresses = {}
     for index, (link, host) in enumerate(zip(links, backend.host_names(context), strict=True)):
         argv = backend.state(context, index)
-        said = ask_until_ok(backend, context, link, argv, lambda said: backend.address(context, said) is not None)
+        said = ask_until_ok(backend, context, link, index, argv, lambda said: backend.address(context, said) is not None)
         address = backend.address(context, said)
         if address:
             addresses[host] = address
     return addresses
 
 
-def ask_until_ok(backend: Held, context: Context, link: NodeLink, argv: list[str], good: Callable[[str], bool]) -> str:
-    """Run a command on a node until it succeeds and its stdout is good; the container's own words explain a failure."""
+def ask_until_ok(
+    backend: Held, context: Context, link: NodeLink, container: int, argv: list[str], good: Callable[[str], bool]
+) -> str:
+    """Run a command on a container's node until it succeeds and its stdout is good; the container's words explain a failure."""
+    directory = Path(backend.directory(context))
     deadline = time.monotonic() + READY_WITHIN_S
     while True:
         answer = link.ask("run", argv=argv, timeout_s=30)
         if answer["exit_code"] == 0 and good(answer["stdout"]):
             return str(answer["stdout"])
-        ended = link.ask("held_ended", name=str(backend.directory(context)))["exit_code"]
+        ended = link.ask("held_ended", name=f"{directory}/{container}")["exit_code"]
         if ended is not None or time.monotonic() > deadline:
-            log = Path(backend.directory(context)) / f"container{context.nodes.index(link.node)}.log"
+            log = directory / f"container{container}.log"
             words = (log.read_text(errors="replace") + answer["stderr"]).strip().splitlines()
             reason = f"exit {ended}" if ended is not None else f"not ready after {READY_WITHIN_S:g} s"
             raise TareError(f"{link.node}: {backend.name}: container: {reason}: {words[-1] if words else 'no message'}")
@@ -282,6 +338,7 @@ def wait_for_ssh(backend: Inhabited, context: Context, links: list[NodeLink]) ->
             backend,
             context,
             links[0],
+            0,
             [*backend.enter(context), "ssh", "-F", config, host, "true"],
             lambda _said: True,
         )

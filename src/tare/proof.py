@@ -2,7 +2,8 @@
 
 import ipaddress
 import json
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -15,6 +16,9 @@ class Place:
     container_ns: dict[str, str] | None  # those of the arm's container; None where there is none to look into
     cpus: frozenset[int]  # what the job may use on that node
     cores: tuple[frozenset[int], ...]  # the same by core: hardware threads that share one
+    node: str | None = None  # the node that a container is on; None: the place is the node
+    mems: frozenset[int] | None = None  # the memory nodes that its ranks may use; None: whatever the node has
+    limits: dict[str, Any] = field(default_factory=dict)  # what the container itself sees: cpu_quota, cpu_shares, mtu
 
 
 @dataclass(frozen=True)
@@ -23,13 +27,15 @@ class Label:
 
     processes: int
     slots: tuple[int, ...]
-    places: tuple[Place, ...]  # one per used node
+    places: tuple[Place, ...]  # one per used node, or per container where a node has several
     runtime: str  # native, singularity, docker, podman
     network: str  # host, macvlan, overlay
     subnet: str
     bound: bool  # each rank on a core of its own
     binary_sha256: str
     mpi: str  # what the launcher says of itself, such as "Open MPI 5.0.7"
+    affinity: str | None = None  # then an unbound rank may use all CPUs of its container, no fewer
+    limits: dict[str, Any] = field(default_factory=dict)  # what the containers must see of cpu_quota, cpu_shares, mtu
 
 
 def parse_list(text: str) -> frozenset[int]:
@@ -74,7 +80,7 @@ def contradictions(label: Label, proof: list[dict[str, Any]]) -> list[str]:
             *check_links(label, rank),
         ]
         found += [f"rank {rank['rank']}: {problem}" for problem in problems]
-    return found + check_apart(label, ranks, homes) + check_crossing(label, ranks)
+    return found + check_apart(label, ranks, homes) + check_crossing(label, ranks) + check_limits(label)
 
 
 def check_ranks(label: Label, proof: list[dict[str, Any]]) -> list[str]:
@@ -131,21 +137,49 @@ def check_mask(label: Label, rank: dict[str, Any], place: Place) -> list[str]:
         return [f"may use CPUs {rank['cpus_allowed']}; the job has {sorted(place.cpus)}"]
     if label.bound and not any(mask <= core for core in place.cores):
         return [f"may use CPUs {rank['cpus_allowed']}; labelled as bound to one core"]
+    if label.affinity is not None and not label.bound and mask != place.cpus:
+        return [f"may use CPUs {rank['cpus_allowed']}; with affinity {label.affinity!r} the container has {sorted(place.cpus)}"]
+    if place.mems is not None and parse_list(rank["mems_allowed"]) != place.mems:
+        return [f"may use memory nodes {rank['mems_allowed']}; the container was given {sorted(place.mems)}"]
     return []
+
+
+def check_limits(label: Label) -> list[str]:
+    """Return the limits that a container does not see as planned."""
+    return [
+        f"{place.hostname}: {name} is {place.limits.get(name)}; planned {planned}"
+        for place in label.places
+        for name, planned in label.limits.items()
+        if not as_planned(name, planned, place.limits.get(name))
+    ]
+
+
+def as_planned(name: str, planned: float, found: float | None) -> bool:
+    """Say whether a container sees a limit as planned; shares are seen as such (cgroup v1) or as a weight (v2).
+
+    runc's weight is 1 + (shares - 2) · 9999 / 262142, since version 1.3 ten to a quadratic in log2(shares); either is taken.
+    """
+    if found is None:
+        return False
+    if name != "cpu_shares":
+        return abs(found - planned) < 0.01
+    exponent = math.log2(planned)
+    weights = (1 + (planned - 2) * 9999 // 262142, math.ceil(10 ** ((exponent * exponent + 125 * exponent) / 612 - 7 / 34)))
+    return found in (planned, *weights)
 
 
 def check_apart(label: Label, ranks: list[dict[str, Any]], homes: list[Place]) -> list[str]:
     """Return pairs of bound ranks that share a core, be it by different hardware threads of it."""
     if not label.bound:
         return []
-    taken: dict[tuple[int, int], int] = {}
+    taken: dict[tuple[str, int], int] = {}
     problems = []
     for rank, place in zip(ranks, homes, strict=True):
         mask = parse_list(rank["cpus_allowed"])
-        for number in (number for number, core in enumerate(place.cores) if mask & core):
-            other = taken.setdefault((label.places.index(place), number), rank["rank"])
+        for core in (core for core in place.cores if mask & core):
+            other = taken.setdefault((place.node or place.hostname, min(core)), rank["rank"])
             if other != rank["rank"]:
-                shared = sorted(place.cores[number])
+                shared = sorted(core)
                 problems.append(f"ranks {other} and {rank['rank']} share core {shared} of {place.hostname}; labelled as bound")
     return problems
 
@@ -168,4 +202,4 @@ def check_crossing(label: Label, ranks: list[dict[str, Any]]) -> list[str]:
     crossing = [
         link for rank in ranks for link in rank["links"] if link["local"] != link["peer"] and not link["local"].startswith("127.")
     ]
-    return [] if crossing else [f"no rank was seen talking over {label.subnet}; planned on {len(label.places)} nodes"]
+    return [] if crossing else [f"no rank was seen talking over {label.subnet}; planned on {len(label.places)} places"]

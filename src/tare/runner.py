@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tare import images
+from tare.affinity import Enclosure, enclosures
 from tare.allocation import Allocation, NodeLink, agent_argv, ask_all, find_allocation, is_alive
 from tare.backends import Context, load_backends
 from tare.build import built_with
@@ -24,7 +25,7 @@ from tare.errors import TareError
 from tare.files import save
 from tare.fit import check_fit
 from tare.launch import ENVIRONMENT, Program, launch_argv, mpirun_argv
-from tare.prepare import Prepared, block_digests, cpu_list, node_places, prepare_arm, write_block_files
+from tare.prepare import LIMIT_FILES, Prepared, block_digests, cpu_list, node_places, prepare_arm, write_block_files
 from tare.proof import Label, contradictions, read_answer
 from tare.records import (
     Missing,
@@ -185,9 +186,10 @@ class Session:
                 link.close()
             shutil.rmtree(self.job.work, ignore_errors=True)
 
-    @property
-    def bound(self) -> bool:
-        """Whether each rank gets a core of its own: as the study says, where the nodes have the cores for it."""
+    def bound(self, arm: Arm) -> bool:
+        """Whether each rank gets a core of its own: as arm or study say, where the nodes have the cores for it."""
+        if arm.affinity is not None:
+            return arm.affinity == "cpumempin"
         setting = self.job.block.setting
         enough = all(slots <= len(hello["cores"]) for slots, hello in zip(setting.slots, self.hellos, strict=True))
         return setting.binding == "core" and enough
@@ -196,12 +198,23 @@ class Session:
         """What is launched for an arm."""
         block, setting = self.job.block, self.job.block.setting.of(arm)
         mpirun = self.job.plan["toolchains"][setting.toolchain]["mpirun"]
-        return Program(mpirun, setting.binary, setting.options, setting.slots, self.bound, block.oversubscribed)
+        slots = setting.slots_in(arm.containers_per_node or 1)
+        return Program(mpirun, setting.binary, setting.options, slots, self.bound(arm), block.oversubscribed)
+
+    def enclosures(self, arm: Arm) -> list[Enclosure]:
+        """Return what each of an arm's containers may use, node by node."""
+        slots, containers = self.job.block.setting.slots, arm.containers_per_node or 1
+        return [
+            found
+            for ranks, hello in zip(slots, self.hellos, strict=True)
+            for found in enclosures(arm.affinity, hello["sockets"], ranks, containers, self.bound(arm))
+        ]
 
     def context(self, arm: Arm) -> Context:
         """Return what an arm's backend needs to know."""
         block, setting = self.job.block, self.job.block.setting.of(arm)
         images_built = self.digests[arm.name]["images"]
+        found = self.enclosures(arm)
         return Context(
             site=self.job.site,
             interconnect=setting.interconnect,
@@ -211,11 +224,14 @@ class Session:
             nodes=self.job.allocation.nodes,
             cpus=tuple(cpu_list(hello["cpus"]) for hello in self.hellos),
             user=self.hellos[0]["user"],
-            user_name=self.hellos[0]["user_name"],
             tools=str(ROOT / "build" / setting.userland),
             image=images_built["docker"],
             sif=str(images.sif_path(setting.userland)),
             place=None if arm.name == arm.backend else f"{arm.backend}-arm{block.arms.index(arm)}",
+            containers_per_node=arm.containers_per_node or 1,
+            cpusets=tuple(cpu_list(list(enclosure.cpus)) for enclosure in found),
+            mems=tuple(cpu_list(list(enclosure.mems)) if enclosure.mems else None for enclosure in found),
+            factors=arm.factors,
         )
 
     def prepare(self, missing: Missing) -> dict[str, str]:
@@ -298,7 +314,7 @@ class Session:
             "interconnect": setting.interconnect,
             "binding": setting.binding,
             "oversubscribed": block.oversubscribed,
-            "bound": self.bound,
+            "bound": self.bound(arm),
             "virtual": self.job.site["virtual"],
             "options": setting.options,
             "plan": self.plans[arm.name],
@@ -390,14 +406,16 @@ class Session:
         prepared, setting = self.prepared[arm.name], self.job.block.setting
         return Label(
             processes=setting.processes,
-            slots=setting.slots,
+            slots=setting.slots_in(arm.containers_per_node or 1),
             places=prepared.places,
             runtime=prepared.backend.runtime,
             network=prepared.backend.network,
             subnet=prepared.backend.subnet(self.context(arm)),
-            bound=self.bound,
+            bound=self.bound(arm),
             binary_sha256=self.digests[arm.name]["binary"],
             mpi=prepared.mpi,
+            affinity=arm.affinity,
+            limits={name: value for name, value in arm.factors.items() if name in LIMIT_FILES},
         )
 
     def report_progress(self, record: Record) -> None:

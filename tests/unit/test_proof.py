@@ -2,6 +2,7 @@
 
 import copy
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -230,12 +231,12 @@ def test_no_proof_at_all_is_a_contradiction() -> None:
 
 def test_ranks_on_two_nodes_that_nobody_saw_talking_are_a_contradiction() -> None:
     silent = [{**rank, "links": []} for rank in proof_of(label())]
-    assert contradictions(label(), silent) == ["no rank was seen talking over 10.1.0.0/24; planned on 2 nodes"]
+    assert contradictions(label(), silent) == ["no rank was seen talking over 10.1.0.0/24; planned on 2 places"]
 
 
 def test_talking_over_loopback_only_is_not_talking_between_nodes() -> None:
     inside = [{**rank, "links": link("127.0.0.1", "127.0.0.1", "lo")} for rank in proof_of(label())]
-    assert contradictions(label(), inside) == ["no rank was seen talking over 10.1.0.0/24; planned on 2 nodes"]
+    assert contradictions(label(), inside) == ["no rank was seen talking over 10.1.0.0/24; planned on 2 places"]
 
 
 @pytest.mark.parametrize(
@@ -289,3 +290,56 @@ def test_a_kernel_list_is_read(text: str, members: set[int]) -> None:
 )
 def test_an_mpis_version_is_read_whoever_says_it(text: str, version: tuple[str, ...]) -> None:
     assert mpi_version(text) == version
+
+
+def with_places(it: Label, **changes: Any) -> Label:
+    """A label whose places all differ in the same way from the usual ones."""
+    return replace(it, places=tuple(replace(place, **changes) for place in it.places))
+
+
+def overlay(**changes: Any) -> Label:
+    """Two containers on overlay of two ranks each."""
+    return label("docker", "overlay", **changes)
+
+
+def test_an_unbound_rank_with_an_affinity_must_have_all_cpus_of_its_container() -> None:
+    it = overlay(bound=False, affinity="cpu")
+    narrow = proof_of(it)
+    whole = [{**rank, "cpus_allowed": "0-3"} for rank in narrow]
+    assert contradictions(it, whole) == []
+    assert contradictions(it, narrow)[0] == "rank 0: may use CPUs 0,2; with affinity 'cpu' the container has [0, 1, 2, 3]"
+
+
+def test_ranks_must_have_the_memory_nodes_of_their_container() -> None:
+    it = with_places(overlay(), mems=frozenset({1}))
+    right = [{**rank, "mems_allowed": "1"} for rank in proof_of(it)]
+    wrong = [{**rank, "mems_allowed": "0-1"} for rank in right]
+    assert contradictions(it, right) == []
+    assert contradictions(it, wrong)[0] == "rank 0: may use memory nodes 0-1; the container was given [1]"
+
+
+def test_two_containers_of_one_node_may_not_share_a_core() -> None:
+    it = with_places(overlay(slots=(1, 1)), node="node0")
+    found = contradictions(it, proof_of(it))
+    assert found == ["ranks 0 and 1 share core [0, 2] of box-overlay1; labelled as bound"]
+
+
+@pytest.mark.parametrize(
+    ("name", "planned", "seen", "good"),
+    [
+        ("cpu_quota", 0.5, 0.5, True),
+        ("cpu_quota", 0.5, 1.0, False),
+        ("cpu_quota", 0.5, None, False),
+        ("mtu", 8950, 8950.0, True),
+        ("mtu", 8950, 1450.0, False),
+        ("cpu_shares", 512, 512.0, True),
+        ("cpu_shares", 512, 20.0, True),
+        ("cpu_shares", 512, 59.0, True),
+        ("cpu_shares", 512, 100.0, False),
+        ("cpu_shares", 512, 1024.0, False),
+    ],
+)
+def test_a_limit_that_the_container_does_not_see_is_a_contradiction(name: str, planned: float, seen: float, good: bool) -> None:
+    it = with_places(overlay(limits={name: planned}), limits={name: seen})
+    said = [f"box-overlay{node}: {name} is {seen}; planned {planned}" for node in range(2)]
+    assert contradictions(it, proof_of(it)) == ([] if good else said)

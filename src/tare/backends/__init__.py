@@ -2,7 +2,7 @@
 
 import importlib
 import pkgutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -26,6 +26,27 @@ class Context:
     image: str | None = None  # Docker image with its digest
     sif: str | None = None  # Singularity image, absolute
     place: str | None = None  # unlike any other arm's of the block, where two arms have the same backend
+    containers_per_node: int = 1
+    cpusets: tuple[str, ...] = ()  # of each container, in rank order; none: the node's of ``cpus``
+    mems: tuple[str | None, ...] = ()  # memory nodes of each container; None: all
+    factors: dict[str, Any] = field(default_factory=dict)  # the arm's own: mtu, cpu_quota …
+
+    @property
+    def containers(self) -> range:
+        """The numbers of an arm's containers, in rank order: those of the first node, of the second …"""
+        return range(len(self.nodes) * self.containers_per_node)
+
+    def node_of(self, container: int) -> int:
+        """Return the number of the node that a container is on."""
+        return container // self.containers_per_node
+
+    def cpuset(self, container: int) -> str:
+        """Return the CPUs that a container may use."""
+        return self.cpusets[container] if self.cpusets else self.cpus[self.node_of(container)]
+
+    def memory(self, container: int) -> str | None:
+        """Return the memory nodes that a container may use, None for all."""
+        return self.mems[container] if self.mems else None
 
     def tool(self, name: str) -> str:
         """Return one of Tare's own small programs."""
@@ -61,14 +82,19 @@ class Backend:
         """Return the names by which the launcher knows the places where ranks run."""
         return context.nodes
 
-    def container_argv(self, context: Context, node: int) -> Argv | None:
-        """Return the command that holds this arm's container on a node while its stdin stays open, or None."""
-        del context, node
+    def lacks(self, site: dict[str, Any], factors: dict[str, Any], interconnect: str) -> str | None:
+        """Return why the site cannot run this backend with an arm's factors on an interconnect, or None."""
+        del site, factors, interconnect
         return None
 
-    def container_name(self, context: Context, node: int) -> str | None:
-        """Return the name of this arm's container on a node, or None where ranks run in none."""
-        del context, node
+    def container_argv(self, context: Context, container: int) -> Argv | None:
+        """Return the command that holds one of this arm's containers while its stdin stays open, or None."""
+        del context, container
+        return None
+
+    def container_name(self, context: Context, container: int) -> str | None:
+        """Return the name of one of this arm's containers, or None where ranks run in none."""
+        del context, container
         return None
 
     def enter(self, context: Context) -> Argv:

@@ -28,40 +28,75 @@ class Docker(Inhabited):
             return f"site {site['name']!r} has no docker network of kind {self.network!r}"
         return missing
 
+    @property
+    def factors(self) -> frozenset[str]:
+        """Return what of a study's ``compare:`` makes sense: several containers need addresses of their own."""
+        own = {"overlay": {"containers_per_node", "mtu"}, "macvlan": {"containers_per_node"}}.get(self.network, set())
+        return super().factors | {"affinity", "cpu_quota", "cpu_shares"} | own
+
+    def lacks(self, site: dict[str, Any], factors: dict[str, Any], interconnect: str) -> str | None:
+        """Return why the site's Docker networks cannot serve an arm, or None."""
+        network = site["runtimes"]["docker"]["networks"][self.network] or {}
+        if network.get("interconnect", interconnect) != interconnect:
+            return f"docker network {network['name']!r} of site {site['name']!r} is on {network['interconnect']}"
+        if "mtu" in factors and self.find_network(site, factors) is None:
+            known = [str(entry["mtu"]) for entry in network.get("further", [])]
+            return (
+                f"site {site['name']!r} has no overlay network of MTU {factors['mtu']}; its further ones have {', '.join(known)}"
+            )
+        return None
+
+    def find_network(self, site: dict[str, Any], factors: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the site's Docker network for an arm: the one of its MTU where the study varies that; None: there is none."""
+        network: dict[str, Any] = site["runtimes"]["docker"]["networks"][self.network] or {}
+        if factors.get("mtu") in (None, network.get("mtu")):
+            return network
+        return next((entry for entry in network.get("further", []) if entry["mtu"] == factors["mtu"]), None)
+
     def network_name(self, context: Context) -> str:
         """Return the name of the Docker network."""
-        network = context.site["runtimes"]["docker"]["networks"][self.network] or {}
+        network = self.find_network(context.site, context.factors) or {}
         return str(network.get("name", self.network))
 
     def subnet(self, context: Context) -> str:
         """Return the Docker network's subnet; on the host network, the interconnect's."""
-        network = context.site["runtimes"]["docker"]["networks"][self.network] or {}
+        network = self.find_network(context.site, context.factors) or {}
         return str(network.get("subnet", super().subnet(context)))
 
-    def container_argv(self, context: Context, node: int) -> Argv:
-        """Return ``docker run`` for a node: same user, CPUs, shared memory and checkout as the native ranks have."""
+    def container_argv(self, context: Context, container: int) -> Argv:
+        """Return ``docker run`` for a container: same user, CPUs, shared memory and checkout as the native ranks have."""
         docker = context.site["runtimes"]["docker"]
-        name = self.container_name(context, node)
+        name = self.container_name(context, container)
         hostname = [] if self.network == "host" else ["--hostname", name]
         return [
             *(docker["command"], "run", "--interactive", "--rm", "--init", "--log-driver", "none"),
             *("--name", name, *hostname, "--network", self.network_name(context)),
-            *("--user", context.user, "--cpuset-cpus", context.cpus[node], "--shm-size", docker["shm_size"]),
+            *("--user", context.user, *self.limits(context, container), "--shm-size", docker["shm_size"]),
             *("--volume", f"{context.root}:{context.root}"),
             *("--volume", f"{context.block_dir}/passwd:/etc/passwd:ro"),
             *("--env", "HOME=/tmp", "--workdir", context.root),
             *(str(context.image), "sh", "-c", START, str(self.directory(context) / "sshd_config")),
         ]
 
-    def into(self, context: Context, node: int) -> Argv:
+    def into(self, context: Context, container: int) -> Argv:
         """Return ``docker exec``."""
-        return [str(context.site["runtimes"]["docker"]["command"]), "exec", self.container_name(context, node)]
+        return [str(context.site["runtimes"]["docker"]["command"]), "exec", self.container_name(context, container)]
 
-    def state(self, context: Context, node: int) -> Argv:
+    def limits(self, context: Context, container: int) -> Argv:
+        """Return what of the node a container may use: CPUs, memory nodes, CPU time, weight."""
+        options = {
+            "--cpuset-cpus": context.cpuset(container),
+            "--cpuset-mems": context.memory(container),
+            "--cpus": context.factors.get("cpu_quota"),
+            "--cpu-shares": context.factors.get("cpu_shares"),
+        }
+        return [word for name, value in options.items() if value is not None for word in (name, f"{value}")]
+
+    def state(self, context: Context, container: int) -> Argv:
         """Return ``docker container inspect`` for whether it runs, and its networks."""
         found = '{"running":{{.State.Running}},"networks":{{json .NetworkSettings.Networks}}}'
         command = str(context.site["runtimes"]["docker"]["command"])
-        return [command, "container", "inspect", "--format", found, self.container_name(context, node)]
+        return [command, "container", "inspect", "--format", found, self.container_name(context, container)]
 
     def address(self, context: Context, said: str) -> str | None:
         """Return the container's address on its network."""
@@ -70,8 +105,8 @@ class Docker(Inhabited):
             return None
         return "" if self.network == "host" else str(state["networks"][self.network_name(context)]["IPAddress"])
 
-    def learn_names(self, context: Context, node: int) -> Argv:
+    def learn_names(self, context: Context, container: int) -> Argv:
         """Return ``tee`` as the container's root."""
         command = str(context.site["runtimes"]["docker"]["command"])
-        inside = [command, "exec", "--interactive", "--user", "0", self.container_name(context, node)]
+        inside = [command, "exec", "--interactive", "--user", "0", self.container_name(context, container)]
         return [*inside, "tee", "-a", "/etc/hosts"]

@@ -1,4 +1,7 @@
-"""What backends with long-lived containers share: one container per node and arm, held by the node's agent."""
+"""What backends with long-lived containers share: each arm has its own, held by the nodes' agents.
+
+A container's number is called ``node`` where a backend has one per node only.
+"""
 
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -50,7 +53,7 @@ class Inhabited(Held):
         """Return the containers' host names, which PRRTE needs to know itself by; on the host network the nodes'."""
         if self.network == "host":
             return context.nodes
-        return tuple(self.container_name(context, node) for node in range(len(context.nodes)))
+        return tuple(self.container_name(context, container) for container in context.containers)
 
     def enter(self, context: Context) -> Argv:
         """Return what goes before the launcher: into the first container (a MACVLAN one cannot be reached from its own host)."""

@@ -4,7 +4,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tare.figures._style import backends_of, empty, legend_above, looks, offsets, one_app_panels, select, title_of, varying
+from tare.figures._style import empty, legend_above, looks, offsets, one_app_panels, select, title_of, varying
 from tare.measurements import BASELINE, Study, rows_of
 from tare.tables import granularity
 
@@ -20,7 +20,7 @@ def draw(measurements: pd.DataFrame, study: Study) -> Figure:
     settings = table[ROW].drop_duplicates()
     figure, grid, places = one_app_panels(len(settings))
     for axes, setting in zip(places, rows_of(settings), strict=True):
-        panel(axes, select(table, setting), [name for name in backends_of(study) if name != BASELINE])
+        panel(axes, select(table, setting), list(dict.fromkeys(table["backend"])))
         axes.set_title(title_of(setting, varying(settings, ROW[1:])))
     for axes in grid[:, 0]:
         axes.set_ylabel("time [times native's]")

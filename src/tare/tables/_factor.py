@@ -10,15 +10,20 @@ from tare.methods import method_of
 KEYS = ["app", "userland", "toolchain", "flags", "nodes", "ranks", "backend"]
 
 
-def compare_levels(measurements: pd.DataFrame, study: Study, factor: str, levels: list[Any] | None = None) -> pd.DataFrame:
+def compare_levels(
+    measurements: pd.DataFrame, study: Study, factor: str, suffix: str, levels: list[Any] | None = None
+) -> pd.DataFrame:
     """Return each level of a factor per cell: its time, the ratio to the first level there is, and the ratio to native.
 
-    ``levels`` gives their order, else they are sorted. No rows where the measurements have no such column.
+    ``suffix`` is how a level looks in the column ``backend`` (a regular expression): it is taken off there, so that all levels
+    of one backend, alike in every other factor, stand together. ``levels`` gives their order, else they are sorted. No rows
+    where the measurements have no such column.
     """
     columns = [*KEYS, factor, "n", "median_s", "ratio_to_first", "ratio_to_native"]
     rows = measured(measurements)
     if factor not in rows.columns or rows[factor].isna().all():
         return pd.DataFrame(columns=columns)
+    rows = rows.assign(backend=rows["backend"].str.replace(rf"\+({suffix})(?=\+|$)", "", regex=True))
     middle = method_of(study)
     rows = rows[(rows["wall_s"] > 0) & (rows["backend"] != NOISE_FLOOR)]
     groups = rows.groupby([*KEYS, factor], dropna=False, sort=False)["wall_s"]

@@ -11,4 +11,4 @@ LEVELS = ["any", "cpu", "cpumem", "cpumempin"]
 
 def build(measurements: pd.DataFrame, study: Study) -> pd.DataFrame:
     """Return one row per cell and affinity; no rows for a study that does not vary it."""
-    return compare_levels(measurements, study, "affinity", LEVELS)
+    return compare_levels(measurements, study, "affinity", "|".join(LEVELS), LEVELS)

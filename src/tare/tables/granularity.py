@@ -14,6 +14,6 @@ def build(measurements: pd.DataFrame, study: Study) -> pd.DataFrame:
     if "containers_per_node" in measurements.columns:
         numbers = pd.to_numeric(measurements["containers_per_node"], errors="coerce").astype("float64")
         measurements = measurements.assign(containers_per_node=numbers)
-    table = compare_levels(measurements, study, "containers_per_node")
+    table = compare_levels(measurements, study, "containers_per_node", r"\d+ctn")
     table.insert(len(table.columns) - 4, "scenario", [SCENARIOS.get(int(count), "") for count in table["containers_per_node"]])
     return table
