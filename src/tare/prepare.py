@@ -192,9 +192,9 @@ def prepare_inhabited(
     startup["containers_s"] = time.monotonic() - begin
     namespaces = container_namespaces(backend, context, links)
     routes = in_containers(backend, context, links, ["cat", "/proc/net/route"])
-    limits = found_limits(backend, context, links)
-    version = launcher_version(links[0], [*backend.enter(context), mpirun])
     interfaces = interfaces_of(routes, backend.subnet(context))
+    limits = found_limits(backend, context, links, interfaces)
+    version = launcher_version(links[0], [*backend.enter(context), mpirun])
     boxes = tuple(
         container_place(backend, context, container, places[context.node_of(container)], namespaces[container], limits[container])
         for container in context.containers
@@ -223,17 +223,19 @@ def container_place(
 LIMIT_FILES = {
     "cpu_quota": ("/sys/fs/cgroup/cpu.max", "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
     "cpu_shares": ("/sys/fs/cgroup/cpu.weight", "/sys/fs/cgroup/cpu/cpu.shares"),
-    "mtu": ("/sys/class/net/eth0/mtu",),
+    "mtu": ("/sys/class/net/{interface}/mtu",),
 }
 """Where a container sees a limit: under cgroup v2, else under v1."""
 
 
-def found_limits(backend: Inhabited, context: Context, links: list[NodeLink]) -> list[dict[str, Any]]:
-    """Return, for each container, what it sees of the limits that its arm sets."""
+def found_limits(
+    backend: Inhabited, context: Context, links: list[NodeLink], interfaces: tuple[str, ...]
+) -> list[dict[str, Any]]:
+    """Return, for each container, what it sees of the limits that its arm sets; ``interfaces`` lead into its network."""
     found: list[dict[str, Any]] = [{} for _ in links]
     for name in LIMIT_FILES.keys() & context.factors.keys():
         script = 'for file; do if [ -r "$file" ]; then cat "$file"; fi; done'
-        texts = in_containers(backend, context, links, ["sh", "-c", script, "sh", *LIMIT_FILES[name]])
+        texts = in_containers(backend, context, links, ["sh", "-c", script, "sh", *files])
         for limits, text in zip(found, texts, strict=True):
             limits[name] = read_limit(name, text.split())
     return found

@@ -185,9 +185,8 @@ def test_a_whole_number_is_an_integer_however_yaml_writes_it(value: float, kept:
 # --- sites --------------------------------------------------------------------------------------------------------------------
 
 SITE_KEYS = (
-    "cpus_per_node, discovered, interconnects, launch, name, nodes, runtimes, scheduler, shared_cpus, simulation, sockets_per_node, "
-    "threads_per_core, toolchains, "
-    "userland, virtual"
+    "cpus_per_node, discovered, interconnects, launch, name, nodes, runtimes, scheduler, shared_cpus, simulation, "
+    "sockets_per_node, threads_per_core, toolchains, userland, virtual"
 )
 
 
