@@ -234,6 +234,7 @@ def found_limits(
     """Return, for each container, what it sees of the limits that its arm sets; ``interfaces`` lead into its network."""
     found: list[dict[str, Any]] = [{} for _ in links]
     for name in LIMIT_FILES.keys() & context.factors.keys():
+        files = [path.format(interface=interface) for path in LIMIT_FILES[name] for interface in interfaces[:1] or ("",)]
         script = 'for file; do if [ -r "$file" ]; then cat "$file"; fi; done'
         texts = in_containers(backend, context, links, ["sh", "-c", script, "sh", *files])
         for limits, text in zip(found, texts, strict=True):
