@@ -122,8 +122,17 @@ def describe_cell(block: Block, arm: Arm, stamp: Record, records: list[Record], 
         "better": manifest["metric"]["better"],
         "metrics": manifest["metrics"],
         "digests": last.get("digests"),
+        "title": manifest["title"],
+        "cpu_model": last.get("cpu_model"),
+        "kernel": last.get("kernel"),
+        "software": software(last),
         "records": f"records/{setting.id}/{arm.name}.jsonl",
     }
+
+
+def software(record: Record) -> list[str]:
+    """Return the MPI library and libc that the ranks of a repeat reported."""
+    return sorted({str(rank[key]) for rank in record.get("proof") or [] for key in ("mpi", "libc") if rank.get(key)})
 
 
 def native_label(block: Block, arm: Arm) -> str:

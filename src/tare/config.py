@@ -28,7 +28,7 @@ FLAGS = {
 STUDY_DEFAULTS: Mapping = {
     "probes": {},
     "userland": "debian13",
-    "noise_floor": False,
+    "noise_floor": True,
     "compare": {},
     "interconnect": None,
     "binding": "core",

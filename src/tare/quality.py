@@ -75,6 +75,7 @@ def outliers(measurements: pd.DataFrame, study: Study) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=OUTLIER_COLUMNS)
 
 
+DRIFT = "drift"
 DRIFT_COLUMNS = [
     *("block", "app", "toolchain", "flags", "nodes", "ranks", "rounds", "n"),
     *("percent_per_round", "p", "p_holm", "verdict"),
@@ -102,7 +103,7 @@ def verdict(row: Study, alpha: float) -> str:
     """Return what is said of one block's drift."""
     if math.isnan(row["p_holm"]):
         return "too few rounds"
-    return "drift" if row["p_holm"] <= alpha else "no drift shown"
+    return DRIFT if row["p_holm"] <= alpha else "no drift shown"
 
 
 def drift_of(block: pd.DataFrame) -> dict[str, Any]:

@@ -71,7 +71,11 @@ def render(measurements: pd.DataFrame, study: Study, images: Images | None = Non
     table = judged(measurements, study)
     images = drawn(measurements, study) if images is None else images
     pictures = [picture(name, image) for name, image in images.items() if image is not None]
-    words = report_answer.part(table, study) | report_how.part(measurements, study, table) | report_how.trust(measurements, study)
+    words = (
+        report_answer.part(measurements, table, study)
+        | report_how.part(measurements, study, table)
+        | report_how.trust(measurements, study)
+    )
     return (
         environment()
         .get_template("report.html.j2")

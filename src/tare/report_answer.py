@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from tare import answers, facts, figures
+from tare import answers, facts, figures, quality
 from tare.measurements import BASELINE, NOISE_FLOOR, Study, rows_of
 from tare.rounding import half_up, number
 from tare.stats import TIMES, settings_of
@@ -14,12 +14,12 @@ FEW_REPEATS = 5
 WIDE_FLOOR = 5.0  # percent: as much as most overheads that containers are measured for
 
 
-def part(table: pd.DataFrame, study: Study) -> dict[str, Any]:
+def part(measurements: pd.DataFrame, table: pd.DataFrame, study: Study) -> dict[str, Any]:
     """Return what the first part of the page says: sentences, warnings, accounts, and each program's overheads."""
     confidence, delta = settings_of(study)
     return {
         "answers": answers.sentences(table, delta),
-        "warnings": warnings(table, study),
+        "warnings": warnings(measurements, table, study),
         "accounts": facts.accounts(study),
         "sum_rule": facts.SUM,
         "confidence": confidence,
@@ -30,11 +30,12 @@ def part(table: pd.DataFrame, study: Study) -> dict[str, Any]:
         "varying": varying(study),
         "matrix": matrix(table, delta),
         "probes": own_metrics(table, study, delta),
+        "titles": {cell["app"]: cell.get("title") for cell in study["cells"]},
         "side_by_side": side_by_side(table),
     }
 
 
-def warnings(table: pd.DataFrame, study: Study) -> list[str]:
+def warnings(measurements: pd.DataFrame, table: pd.DataFrame, study: Study) -> list[str]:
     """Return what a reader must know before believing a number."""
     cells = [cell for cell in study["cells"] if cell["counted"]]
     found = []
@@ -52,7 +53,20 @@ def warnings(table: pd.DataFrame, study: Study) -> list[str]:
     short = [cell for cell in cells if 0 < cell["measured"] < FEW_REPEATS]
     if short:
         found.append(f"{answers.plural(len(short), 'cell')} with fewer than {FEW_REPEATS} measured repeats; intervals are wide.")
-    return found + floor_warnings(table, study)
+    return found + drift_warnings(measurements, study) + floor_warnings(table, study)
+
+
+def drift_warnings(measurements: pd.DataFrame, study: Study) -> list[str]:
+    """Warn where times moved from round to round."""
+    blocks = quality.drift(measurements, study)
+    drifting = blocks.loc[blocks["verdict"] == quality.DRIFT, "percent_per_round"]
+    if drifting.empty:
+        return []
+    most = half_up(float(drifting.abs().max()), 2)
+    return [
+        f"Times drifted in {len(drifting)} of {answers.plural(len(blocks), 'block')}, by up to {most} % per round. What all"
+        " backends of a block share cancels in the paired ratios; the table under Drift names the blocks."
+    ]
 
 
 def floor_warnings(table: pd.DataFrame, study: Study) -> list[str]:

@@ -20,6 +20,8 @@ def part(measurements: pd.DataFrame, study: Study, table: pd.DataFrame) -> dict[
         "records": {(cell["block"], cell["backend"]): cell.get("records") for cell in study["cells"]},
         "span": span(measurements),
         "hosts": hosts(measurements),
+        "machines": told(study, "cpu_model", "kernel"),
+        "software": sorted({line for cell in study["cells"] for line in cell.get("software") or []}),
         "settings": settings(study),
         "commands": commands(study),
         "skipped": facts.skipped(study),
@@ -32,6 +34,11 @@ def part(measurements: pd.DataFrame, study: Study, table: pd.DataFrame) -> dict[
         "digests": digests(study),
         "startups": startups(study),
     }
+
+
+def told(study: Study, *keys: str) -> list[str]:
+    """Return what the cells say under these keys, each once."""
+    return sorted({str(cell[key]) for cell in study["cells"] for key in keys if cell.get(key)})
 
 
 def digests(study: Study) -> dict[str, str]:

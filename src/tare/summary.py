@@ -33,7 +33,7 @@ def summary(measurements: pd.DataFrame, study: Study, colour: bool = False, widt
     key = f"overhead of wall_s; ▲ slower  ▼ faster  = within {answers.margin(delta)}  (no sign: undecided at {confidence:.0%})"
     parts = [f"{study['study'].get('name', 'study')}", *simulated, *counts, ""]
     lines = grid(table, colour)
-    said = answers.sentences(table, delta) + [f"! {text}" for text in warnings(table, study)]
+    said = answers.sentences(table, delta) + [f"! {text}" for text in warnings(measurements, table, study)]
     parts += [*lines[:MOST_LINES], *([f"… {len(lines) - MOST_LINES} more"] if len(lines) > MOST_LINES else []), key, ""]
     parts += [textwrap.fill(text, width, subsequent_indent="  ") for text in said]
     return "\n".join(parts + audit_line(measurements, study))

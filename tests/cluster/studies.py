@@ -73,6 +73,7 @@ class Study:
             "nodes": [2],
             "ranks": [2],
             "repeats": 2,
+            "noise_floor": False,
             "seed": 7,
             **changes,
         }

@@ -29,6 +29,7 @@ STUDY: Mapping = {
     "nodes": [2],
     "ranks": [2],
     "repeats": 2,
+    "noise_floor": False,
     "seed": 20220818,
 }
 
