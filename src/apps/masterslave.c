@@ -5,7 +5,9 @@
  * are the slaves. Measures: a divider-bound loop, many small messages to one place, dynamic balance. Does not
  * measure: bandwidth, messages between slaves. Proof: the integral against ln(101/2), within the error bound
  * of the trapezoid rule and of the additions; at the published 2.87e11 trapezoids a single lost one is seen.
- * Results are kept by packet and added up in the packets' order: the same bits whoever computed which.
+ * Results are kept by packet and added up in the packets' order: the same bits whoever computed which, with
+ * or without --overlap, where a slave asks for its next packet before it has done the one at hand, and
+ * however many threads (OpenMP's: OMP_NUM_THREADS) share a packet.
  */
 #include "harness/harness.h"
 #include "reciprocal.h"
@@ -19,11 +21,12 @@ enum {
     TAG_RESULT = 2,
     TAG_PACKET = 3,
     NO_PACKET = -1,
-    PACKETS_PER_MULTIPLIER = 100
+    PACKETS_PER_MULTIPLIER = 100,
+    MOST_UNDER_WAY = 2
 };
 
 static const double lower = 1.0, upper = 100.0;
-static int64_t packets_multiplier = 7, trapezoids = 410000000;
+static int64_t packets_multiplier = 7, trapezoids = 410000000, overlap = 0;
 static double *results;          /* of each packet; master only */
 static int64_t *packets_done;    /* by each rank; master only */
 static struct compensated total; /* master only */
@@ -31,6 +34,7 @@ static struct compensated total; /* master only */
 static const struct option options[] = {
     {"packets_multiplier", OPTION_INTEGER, &packets_multiplier, 1, 1e6, "hundreds of packets"},
     {"trapezoids", OPTION_INTEGER, &trapezoids, 1, 1e12, "trapezoids per packet"},
+    {"overlap", OPTION_INTEGER, &overlap, 0, 1, "1: ask for the next packet before the present one is done"},
 };
 
 static int64_t packet_count(void) { return PACKETS_PER_MULTIPLIER * packets_multiplier; }
@@ -46,34 +50,55 @@ static double integrate(int64_t packet) {
     return width() * (reciprocal_sum(lower, width(), first, trapezoids) + (right - left) / 2);
 }
 
+/* Packets that a slave may hold or have asked for. */
+static int under_way(void) { return overlap ? MOST_UNDER_WAY : 1; }
+
+/* A slave's packets come back in the order in which it got them. */
+struct slave {
+    int64_t packets[MOST_UNDER_WAY], handed, returned;
+};
+
+static void note_result(struct slave *slave, int64_t *done, double result) {
+    results[slave->packets[slave->returned++ % under_way()]] = result;
+    (*done)++;
+}
+
 static void serve(const struct world *world) {
-    int64_t next = 0, *given = harness_allocate((size_t)world->size, sizeof *given);
-    for (int working = world->size - 1; working > 0;) {
+    struct slave *slaves = harness_allocate((size_t)world->size, sizeof *slaves);
+    int64_t next = 0;
+    for (int asking = (world->size - 1) * under_way(); asking > 0;) {
         double result;
         MPI_Status status;
         MPI_Recv(&result, 1, MPI_DOUBLE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
-        if (status.MPI_TAG == TAG_RESULT) {
-            results[given[status.MPI_SOURCE]] = result;
-            packets_done[status.MPI_SOURCE]++;
-        }
-        given[status.MPI_SOURCE] = next < packet_count() ? next++ : NO_PACKET;
-        if (given[status.MPI_SOURCE] == NO_PACKET)
-            working--;
-        MPI_Send(&given[status.MPI_SOURCE], 1, MPI_INT64_T, status.MPI_SOURCE, TAG_PACKET, MPI_COMM_WORLD);
+        struct slave *slave = &slaves[status.MPI_SOURCE];
+        if (status.MPI_TAG == TAG_RESULT)
+            note_result(slave, &packets_done[status.MPI_SOURCE], result);
+        int64_t packet = next < packet_count() ? next++ : NO_PACKET;
+        asking -= packet == NO_PACKET;
+        slave->packets[slave->handed++ % under_way()] = packet;
+        MPI_Send(&packet, 1, MPI_INT64_T, status.MPI_SOURCE, TAG_PACKET, MPI_COMM_WORLD);
     }
-    free(given);
+    free(slaves);
 }
 
+static void ask(double result, int tag, int64_t *packet, MPI_Request *request) {
+    MPI_Irecv(packet, 1, MPI_INT64_T, MASTER, TAG_PACKET, MPI_COMM_WORLD, request);
+    MPI_Send(&result, 1, MPI_DOUBLE, MASTER, tag, MPI_COMM_WORLD);
+}
+
+/* When the first of the packets under way is none, those asked for later are none either. */
 static void work(void) {
-    double result = 0;
-    int64_t packet;
-    for (int tag = TAG_READY;; tag = TAG_RESULT) {
-        MPI_Send(&result, 1, MPI_DOUBLE, MASTER, tag, MPI_COMM_WORLD);
-        MPI_Recv(&packet, 1, MPI_INT64_T, MASTER, TAG_PACKET, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        if (packet == NO_PACKET)
-            return;
-        result = integrate(packet);
+    int64_t packets[MOST_UNDER_WAY];
+    MPI_Request requests[MOST_UNDER_WAY];
+    for (int i = 0; i < under_way(); i++)
+        ask(0.0, TAG_READY, &packets[i], &requests[i]);
+    for (int i = 0;; i = (i + 1) % under_way()) {
+        MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+        if (packets[i] == NO_PACKET)
+            break;
+        ask(integrate(packets[i]), TAG_RESULT, &packets[i], &requests[i]);
     }
+    MPI_Waitall(under_way(), requests, MPI_STATUSES_IGNORE);
 }
 
 static void setup(const struct world *world) {

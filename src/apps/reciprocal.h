@@ -56,13 +56,24 @@ static inline double reciprocal_block(double origin, double step, int points) {
     return sum;
 }
 
-/* Sum of 1/(1+x) over x = start + step * (first + j), j = 0 .. points-1; first may be a half. */
+/* Sum of 1/(1+x) over x = start + step * (first + j), j = 0 .. points-1; first may be a half. Threads compute
+ * blocks; they are added up in their order, whoever computed them. */
 static inline double reciprocal_sum(double start, double step, double first, int64_t points) {
+    enum { STRIP_BLOCKS = 1024 };
+    const int64_t strip_points = (int64_t)STRIP_BLOCKS * BLOCK_POINTS;
+    double sums[STRIP_BLOCKS];
     struct compensated total = {0, 0};
-    for (int64_t done = 0; done < points; done += BLOCK_POINTS) {
-        int64_t left = points - done;
-        int block = left < BLOCK_POINTS ? (int)left : BLOCK_POINTS;
-        compensated_add(&total, reciprocal_block(start + step * (first + (double)done), step, block));
+    for (int64_t strip = 0; strip < points; strip += strip_points) {
+        int64_t left = points - strip < strip_points ? points - strip : strip_points;
+        int blocks = (int)((left + BLOCK_POINTS - 1) / BLOCK_POINTS);
+#pragma omp parallel for
+        for (int i = 0; i < blocks; i++) {
+            int64_t done = (int64_t)i * BLOCK_POINTS;
+            int block = left - done < BLOCK_POINTS ? (int)(left - done) : BLOCK_POINTS;
+            sums[i] = reciprocal_block(start + step * (first + (double)(strip + done)), step, block);
+        }
+        for (int i = 0; i < blocks; i++)
+            compensated_add(&total, sums[i]);
     }
     return total.sum + total.correction;
 }

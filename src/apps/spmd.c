@@ -6,29 +6,27 @@
  * grid keep their values. Cuboids: of all ways to cut the grid for this number of ranks, the one with the
  * least exchanged area. Walls go as MPI derived datatypes: contiguous planes (YZ), rows (XZ) and single cells
  * (XY). Measures: memory bandwidth at coefficient 1, arithmetic at 100, six messages of medium size per rank
- * and step. Does not measure: overlap of the two, small messages, imbalance beyond a layer of cells.
+ * and step; with --overlap 1 the inner cells are updated while the walls are under way. Does not measure:
+ * small messages, imbalance beyond a layer of cells.
  *
  * Proof: with one r for all cells, a linear field (which the mean leaves alone) plus the grid's slowest sine
  * mode (which a step multiplies by one number) is an exact solution: every cell is compared with it, within
  * the bound of the rounding errors. No value leaves the range of the initial and boundary values (the
  * discrete maximum principle). And as no cell's arithmetic depends on the cuboids, nor (built with
  * -ffp-contract=off) on the flags, `checksum`, taken over the bits and places of all values, is the same
- * whatever the ranks, bit for bit. All values lie between 1 and 3: nothing decays to denormal numbers.
+ * whatever the ranks, the threads (OpenMP's: OMP_NUM_THREADS) and the overlap, bit for bit. All values lie
+ * between 1 and 3: nothing decays to denormal numbers.
  */
+#include "cuboid.h"
 #include "harness/harness.h"
 
 #include <float.h>
 #include <inttypes.h>
-#include <math.h>
-#include <mpi.h>
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum { X, Y, Z, AXES };
-enum { LOW, HIGH, SIDES };
-
-static int64_t grid[AXES] = {200, 400, 600}, steps = 300, coefficient = 1;
+static int64_t grid[AXES] = {200, 400, 600}, steps = 300, coefficient = 1, overlap = 0;
 static double retain = 0.99;
 
 static const struct option options[] = {
@@ -36,17 +34,14 @@ static const struct option options[] = {
     {"steps", OPTION_INTEGER, &steps, 0, 1e9, "steps"},
     {"coefficient", OPTION_INTEGER, &coefficient, 1, 1e6, "applications per step"},
     {"retain", OPTION_NUMBER, &retain, 0, 1, "retain coefficient of the cells"},
+    {"overlap", OPTION_INTEGER, &overlap, 0, 1, "1: update the inner cells while the walls are under way"},
 };
 
 /* This rank's cuboid. Arrays hold it and one layer around it: index 1..size along each axis, z runs fastest.
  */
-static struct {
-    int64_t parts[AXES], first[AXES],
-        size[AXES];     /* cuboids along each axis; cells before this one; its cells */
-    int64_t row, plane; /* from a cell to its neighbour in y and in x */
-    int neighbour[AXES][SIDES];
-    MPI_Datatype wall[AXES][SIDES], ghost[AXES][SIDES]; /* what is sent, and where the neighbour's goes */
-} cuboid;
+static struct cuboid cuboid;
+static int64_t row, plane;                                 /* from a cell to its neighbour in y and in x */
+static MPI_Datatype wall[AXES][SIDES], ghost[AXES][SIDES]; /* what is sent, and where the neighbour's goes */
 
 static double *present, *next, *retained, *mean_row;
 static double *sine[AXES], *slope[AXES]; /* the exact solution's factors and terms, by local index */
@@ -55,55 +50,10 @@ static const double amplitude = 0.25;
 
 /* ---- partition ---- */
 
-/* Cells on both sides of all cuts, counted once: half of what one step exchanges. */
-static double exchanged_area(const int64_t parts[static AXES]) {
-    double area = 0;
-    for (int axis = 0; axis < AXES; axis++)
-        area += (double)(parts[axis] - 1) * (double)grid[(axis + 1) % AXES] * (double)grid[(axis + 2) % AXES];
-    return area;
-}
-
-/* Of equally good ones the one with most cuts in x, whose walls are contiguous. */
-static bool choose_parts(int64_t ranks) {
-    double least = INFINITY;
-    for (int64_t x = ranks; x >= 1; x--) {
-        for (int64_t y = ranks / x; ranks % x == 0 && y >= 1; y--) {
-            int64_t parts[AXES] = {x, y, ranks / x / y};
-            bool fits = ranks / x % y == 0 && x <= grid[X] && y <= grid[Y] && parts[Z] <= grid[Z];
-            if (fits && exchanged_area(parts) < least) {
-                least = exchanged_area(parts);
-                memcpy(cuboid.parts, parts, sizeof parts);
-            }
-        }
-    }
-    return isfinite(least);
-}
-
 static const char *refuse(const struct world *world) {
-    return choose_parts(world->size) ? NULL : "too many for the grid: some cuboid would have no cell";
-}
-
-static int rank_at(const int64_t place[static AXES]) {
-    for (int axis = 0; axis < AXES; axis++)
-        if (place[axis] < 0 || place[axis] >= cuboid.parts[axis])
-            return MPI_PROC_NULL;
-    return (int)((place[X] * cuboid.parts[Y] + place[Y]) * cuboid.parts[Z] + place[Z]);
-}
-
-static void find_cuboid(int64_t rank) {
-    int64_t place[AXES] = {rank / cuboid.parts[Z] / cuboid.parts[Y], rank / cuboid.parts[Z] % cuboid.parts[Y],
-                           rank % cuboid.parts[Z]};
-    for (int axis = 0; axis < AXES; axis++) {
-        cuboid.first[axis] = grid[axis] * place[axis] / cuboid.parts[axis];
-        cuboid.size[axis] = grid[axis] * (place[axis] + 1) / cuboid.parts[axis] - cuboid.first[axis];
-        for (int side = 0; side < SIDES; side++) {
-            int64_t beside[AXES] = {place[X], place[Y], place[Z]};
-            beside[axis] += side == LOW ? -1 : 1;
-            cuboid.neighbour[axis][side] = rank_at(beside);
-        }
-    }
-    cuboid.row = cuboid.size[Z] + 2;
-    cuboid.plane = (cuboid.size[Y] + 2) * cuboid.row;
+    return cuboid_choose_parts(&cuboid, grid, world->size)
+               ? NULL
+               : "too many for the grid: some cuboid would have no cell";
 }
 
 /* One layer of cells across an axis, without the edges. */
@@ -122,10 +72,10 @@ static MPI_Datatype layer_type(int axis, int64_t layer) {
 
 static void make_types(void) {
     for (int axis = 0; axis < AXES; axis++) {
-        cuboid.wall[axis][LOW] = layer_type(axis, 1);
-        cuboid.wall[axis][HIGH] = layer_type(axis, cuboid.size[axis]);
-        cuboid.ghost[axis][LOW] = layer_type(axis, 0);
-        cuboid.ghost[axis][HIGH] = layer_type(axis, cuboid.size[axis] + 1);
+        wall[axis][LOW] = layer_type(axis, 1);
+        wall[axis][HIGH] = layer_type(axis, cuboid.size[axis]);
+        ghost[axis][LOW] = layer_type(axis, 0);
+        ghost[axis][HIGH] = layer_type(axis, cuboid.size[axis] + 1);
     }
 }
 
@@ -183,7 +133,7 @@ static void fill(void) {
     for (int64_t x = 0; x < cuboid.size[X] + 2; x++)
         for (int64_t y = 0; y < cuboid.size[Y] + 2; y++)
             for (int64_t z = 0; z < cuboid.size[Z] + 2; z++) {
-                int64_t cell = x * cuboid.plane + y * cuboid.row + z;
+                int64_t cell = x * plane + y * row + z;
                 present[cell] = next[cell] = exact(x, y, z, amplitude);
                 retained[cell] = retain;
                 note_range(initial_range, present[cell]);
@@ -192,13 +142,15 @@ static void fill(void) {
 }
 
 static void setup(const struct world *world) {
-    find_cuboid(world->rank);
+    cuboid_find(&cuboid, grid, world->rank);
+    row = cuboid.size[Z] + 2;
+    plane = (cuboid.size[Y] + 2) * row;
     make_types();
-    size_t cells = (size_t)((cuboid.size[X] + 2) * cuboid.plane);
+    size_t cells = (size_t)((cuboid.size[X] + 2) * plane);
     present = harness_allocate(cells, sizeof(double));
     next = harness_allocate(cells, sizeof(double));
     retained = harness_allocate(cells, sizeof(double));
-    mean_row = harness_allocate((size_t)cuboid.row, sizeof(double));
+    mean_row = harness_allocate((size_t)(row * omp_get_max_threads()), sizeof(double));
     for (int axis = 0; axis < AXES; axis++)
         make_factors(axis);
     fill();
@@ -206,44 +158,102 @@ static void setup(const struct world *world) {
 
 /* ---- the timed part ---- */
 
-static void exchange_walls(double *values) {
-    MPI_Request requests[2 * AXES * SIDES];
-    int count = 0;
+enum { MESSAGES = 2 * AXES * SIDES };
+
+static void start_exchange(double *values, MPI_Request requests[static MESSAGES]) {
     for (int axis = 0; axis < AXES; axis++)
         for (int side = 0; side < SIDES; side++) {
             int neighbour = cuboid.neighbour[axis][side], opposite = SIDES - 1 - side;
-            MPI_Irecv(values, 1, cuboid.ghost[axis][side], neighbour, SIDES * axis + opposite, MPI_COMM_WORLD,
-                      &requests[count++]);
-            MPI_Isend(values, 1, cuboid.wall[axis][side], neighbour, SIDES * axis + side, MPI_COMM_WORLD,
-                      &requests[count++]);
+            MPI_Irecv(values, 1, ghost[axis][side], neighbour, SIDES * axis + opposite, MPI_COMM_WORLD,
+                      requests++);
+            MPI_Isend(values, 1, wall[axis][side], neighbour, SIDES * axis + side, MPI_COMM_WORLD,
+                      requests++);
         }
-    MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
 }
 
 /* One row of cells along z. The loops run over cells inside and over applications outside: every application
  * of a cell waits for the one before, those of its neighbours do not. */
-static void update_row(double *restrict out, const double *restrict in, const double *restrict r,
-                       double *restrict mean) {
-    const double *left = in - cuboid.plane, *right = in + cuboid.plane;
-    const double *front = in - cuboid.row, *back = in + cuboid.row;
-    for (int64_t z = 0; z < cuboid.size[Z]; z++) {
+static void update_row(int64_t cell, int64_t cells) {
+    double *restrict out = next + cell, *restrict mean = mean_row + row * omp_get_thread_num();
+    const double *restrict in = present + cell, *restrict r = retained + cell;
+    const double *left = in - plane, *right = in + plane, *front = in - row, *back = in + row;
+    for (int64_t z = 0; z < cells; z++) {
         mean[z] = ((left[z] + right[z]) + (front[z] + back[z]) + (in[z - 1] + in[z + 1])) * (1.0 / 6.0);
         out[z] = r[z] * in[z] + (1.0 - r[z]) * mean[z];
     }
     for (int64_t application = 1; application < coefficient; application++)
-        for (int64_t z = 0; z < cuboid.size[Z]; z++)
+        for (int64_t z = 0; z < cells; z++)
             out[z] = r[z] * out[z] + (1.0 - r[z]) * mean[z];
+}
+
+/* Cells from..to along each axis, both included. */
+struct box {
+    int64_t from[AXES], to[AXES];
+};
+
+static void update_plane(const struct box *box, int64_t x) {
+#pragma omp parallel for
+    for (int64_t y = box->from[Y]; y <= box->to[Y]; y++)
+        update_row(x * plane + y * row + box->from[Z], box->to[Z] - box->from[Z] + 1);
+}
+
+static void update_box(const struct box *box) {
+    for (int64_t x = box->from[X]; x <= box->to[X]; x++)
+        update_plane(box, x);
+}
+
+/* MPI moves long messages only while it is called: once per plane. */
+static void update_box_and_test(const struct box *box, MPI_Request requests[static MESSAGES]) {
+    for (int64_t x = box->from[X]; x <= box->to[X]; x++) {
+        int done;
+        update_plane(box, x);
+        MPI_Testall(MESSAGES, requests, &done, MPI_STATUSES_IGNORE);
+    }
+}
+
+static struct box whole_box(void) {
+    return (struct box){{1, 1, 1}, {cuboid.size[X], cuboid.size[Y], cuboid.size[Z]}};
+}
+
+/* The cells that need no neighbour's wall first, the outermost layer once the walls are there. Each axis
+ * takes its two layers off what is left, so that no cell is updated twice. */
+static void step_with_overlap(void) {
+    MPI_Request requests[MESSAGES];
+    struct box left = whole_box(), inner = left;
+    for (int axis = 0; axis < AXES; axis++) {
+        inner.from[axis]++;
+        inner.to[axis]--;
+    }
+    start_exchange(present, requests);
+    update_box_and_test(&inner, requests);
+    MPI_Waitall(MESSAGES, requests, MPI_STATUSES_IGNORE);
+    for (int axis = 0; axis < AXES; axis++) {
+        struct box low = left, high = left;
+        low.to[axis] = low.from[axis];
+        high.from[axis] = high.to[axis];
+        update_box(&low);
+        if (left.from[axis] < left.to[axis])
+            update_box(&high);
+        left.from[axis]++;
+        left.to[axis]--;
+    }
+}
+
+static void step_after_exchange(void) {
+    MPI_Request requests[MESSAGES];
+    const struct box whole = whole_box();
+    start_exchange(present, requests);
+    MPI_Waitall(MESSAGES, requests, MPI_STATUSES_IGNORE);
+    update_box(&whole);
 }
 
 static void run(const struct world *world) {
     (void)world;
     for (int64_t step = 0; step < steps; step++) {
-        exchange_walls(present);
-        for (int64_t x = 1; x <= cuboid.size[X]; x++)
-            for (int64_t y = 1; y <= cuboid.size[Y]; y++) {
-                int64_t cell = x * cuboid.plane + y * cuboid.row + 1;
-                update_row(next + cell, present + cell, retained + cell, mean_row);
-            }
+        if (overlap)
+            step_with_overlap();
+        else
+            step_after_exchange();
         double *old = present;
         present = next;
         next = old;
@@ -255,7 +265,7 @@ static void run(const struct world *world) {
 /* Damages the last cell of the last cuboid by a millionth. */
 static void spoil(const struct world *world) {
     if (world->rank == world->size - 1)
-        present[cuboid.size[X] * cuboid.plane + cuboid.size[Y] * cuboid.row + cuboid.size[Z]] *= 1.000001;
+        present[cuboid.size[X] * plane + cuboid.size[Y] * row + cuboid.size[Z]] *= 1.000001;
 }
 
 struct findings {
@@ -283,7 +293,7 @@ static uint64_t checksum_term(int64_t x, int64_t y, int64_t z, double value) {
 }
 
 static void examine_cell(struct findings *findings, int64_t x, int64_t y, int64_t z, double mode) {
-    double value = present[x * cuboid.plane + y * cuboid.row + z], expected = exact(x, y, z, mode);
+    double value = present[x * plane + y * row + z], expected = exact(x, y, z, mode);
     double error = fabs(value - expected);
     note_range(findings->range, value);
     findings->checksum += checksum_term(x, y, z, value);
@@ -334,10 +344,11 @@ static void check(const struct world *world, struct outcome *outcome) {
         snprintf(outcome->fault, sizeof outcome->fault,
                  "values from %.9g to %.9g, but it began with %.9g to %.9g", findings.range[0],
                  findings.range[1], initial_range[0], initial_range[1]);
+    outcome_add_metric(outcome, "threads", (double)omp_get_max_threads());
     outcome_add_metric(outcome, "parts_x", (double)cuboid.parts[X]);
     outcome_add_metric(outcome, "parts_y", (double)cuboid.parts[Y]);
     outcome_add_metric(outcome, "parts_z", (double)cuboid.parts[Z]);
-    outcome_add_metric(outcome, "exchanged_area_cells", exchanged_area(cuboid.parts));
+    outcome_add_metric(outcome, "exchanged_area_cells", cuboid_exchanged_area(grid, cuboid.parts));
     outcome_add_metric(outcome, "minimum", findings.range[0]);
     outcome_add_metric(outcome, "maximum", findings.range[1]);
 }
@@ -348,8 +359,8 @@ static void finish(const struct world *world) {
         free(sine[axis]);
         free(slope[axis]);
         for (int side = 0; side < SIDES; side++) {
-            MPI_Type_free(&cuboid.wall[axis][side]);
-            MPI_Type_free(&cuboid.ghost[axis][side]);
+            MPI_Type_free(&wall[axis][side]);
+            MPI_Type_free(&ghost[axis][side]);
         }
     }
     free(present);

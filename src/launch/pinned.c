@@ -1,14 +1,15 @@
-/* pinned: bind this process to one core of those it may use, then become the command.
+/* pinned: bind this process to cores of its own among those it may use, then become the command.
  *
- *   pinned COMMAND [ARGUMENT ...]
+ *   pinned [--cores N] COMMAND [ARGUMENT ...]
  *
- * The n-th rank of a node (PMIX or Open MPI says which it is: OMPI_COMM_WORLD_LOCAL_RANK) gets the n-th core:
- * all hardware threads of it that the process may use. The launcher's own binding is not used, because it
- * takes the first node's CPU numbers for every node's, and nodes that are parts of one machine have different
- * ones. Exit code: the command's; 2 when the rank is unknown or there are fewer cores than ranks; 127 when it
- * cannot be started. */
+ * The n-th rank of a node (PMIX or Open MPI says which it is: OMPI_COMM_WORLD_LOCAL_RANK) gets the n-th core,
+ * or the n-th N cores: all hardware threads of them that the process may use. The launcher's own binding is
+ * not used, because it takes the first node's CPU numbers for every node's, and nodes that are parts of one
+ * machine have different ones. Exit code: the command's; 2 when the rank is unknown or there are fewer cores
+ * than ranks; 127 when it cannot be started. */
 #include <errno.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,11 +35,13 @@ static long local_rank(void) {
     return text == NULL || end == text || *end != '\0' ? -1 : rank;
 }
 
-/* Fill `core` with the wanted-th core among the allowed CPUs; return how many cores there are. */
-static long find_core(const cpu_set_t *allowed, long wanted, cpu_set_t *core) {
+/* Fill `own` with `count` cores among the allowed CPUs, from the first-th on; return how many cores there
+ * are.
+ */
+static long find_cores(const cpu_set_t *allowed, long first, long count, cpu_set_t *own) {
     int leader[CPU_SETSIZE];
     long cores = 0;
-    CPU_ZERO(core);
+    CPU_ZERO(own);
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
         if (!CPU_ISSET(cpu, allowed))
             continue;
@@ -48,35 +51,50 @@ static long find_core(const cpu_set_t *allowed, long wanted, cpu_set_t *core) {
             index++;
         if (index == cores)
             leader[cores++] = sibling;
-        if (index == wanted)
-            CPU_SET(cpu, core);
+        if (index >= first && index < first + count)
+            CPU_SET(cpu, own);
     }
     return cores;
 }
 
+/* N of --cores N, or 0 where that is no number from 1 on. */
+static long number_of_cores(const char *text) {
+    char *end = NULL;
+    long count = text == NULL ? 0 : strtol(text, &end, 10);
+    return end == NULL || *end != '\0' || count < 1 || count > CPU_SETSIZE ? 0 : count;
+}
+
 int main(int argc, char **argv) {
-    if (argc < 2) {
-        fprintf(stderr, "pinned: error: no command; usage: pinned COMMAND [ARGUMENT ...]\n");
+    bool several = argc > 1 && strcmp(argv[1], "--cores") == 0;
+    long each = several ? number_of_cores(argv[2]) : 1;
+    char **command = argv + (several ? 3 : 1);
+    if (each == 0) {
+        fprintf(stderr, "pinned: error: --cores: needs a number from 1 on\n");
+        return 2;
+    }
+    if (command >= argv + argc) {
+        fprintf(stderr, "pinned: error: no command; usage: pinned [--cores N] COMMAND [ARGUMENT ...]\n");
         return 2;
     }
     long rank = local_rank();
-    cpu_set_t allowed, core;
+    cpu_set_t allowed, own;
     if (rank < 0 || sched_getaffinity(0, sizeof allowed, &allowed) != 0) {
         fprintf(stderr,
                 "pinned: error: OMPI_COMM_WORLD_LOCAL_RANK is not set to a number; start it by mpirun\n");
         return 2;
     }
-    long cores = find_core(&allowed, rank, &core);
-    if (rank >= cores) {
-        fprintf(stderr, "pinned: error: rank %ld of this node needs a core of its own; it has %ld\n", rank,
-                cores);
+    long cores = find_cores(&allowed, rank * each, each, &own);
+    if ((rank + 1) * each > cores) {
+        fprintf(stderr,
+                "pinned: error: rank %ld of this node cannot have %ld core%s of its own; the node has %ld\n",
+                rank, each, each > 1 ? "s" : "", cores);
         return 2;
     }
-    if (sched_setaffinity(0, sizeof core, &core) != 0) {
-        fprintf(stderr, "pinned: error: cannot bind to a core: %s\n", strerror(errno));
+    if (sched_setaffinity(0, sizeof own, &own) != 0) {
+        fprintf(stderr, "pinned: error: cannot bind to cores: %s\n", strerror(errno));
         return 2;
     }
-    execvp(argv[1], argv + 1);
-    fprintf(stderr, "pinned: error: cannot start '%s': %s\n", argv[1], strerror(errno));
+    execvp(command[0], command);
+    fprintf(stderr, "pinned: error: cannot start '%s': %s\n", command[0], strerror(errno));
     return 127;
 }

@@ -23,6 +23,9 @@ STRICT = ("-std=c11", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE")
 NO_CONTRACTION = "-ffp-contract=off"
 """No fused multiply-add that the source does not ask for: the answers of all flag sets can be compared."""
 
+THREADS = ("-fopenmp", "-Wl,--as-needed")
+"""OpenMP, whose library a program without threads does not load."""
+
 RENAMED = {
     "pni": "sse3",
     "abm": "lzcnt",
@@ -90,7 +93,8 @@ def compile_argv(toolchain: Mapping, flags: str, app: str, out: str) -> Argv:
     """Return the compile line of an app: the toolchain's MPI wrapper around its compiler."""
     harness = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "src" / "apps" / "harness").glob("*.c"))
     options = [*STRICT, *FLAGS[flags], NO_CONTRACTION, "-o", out]
-    return ["env", f"OMPI_CC={toolchain['compiler']}", toolchain["mpicc"], *options, f"src/apps/{app}.c", *harness, "-lm"]
+    sources = [f"src/apps/{app}.c", *harness]
+    return ["env", f"OMPI_CC={toolchain['compiler']}", toolchain["mpicc"], *THREADS, *options, *sources, "-lm"]
 
 
 def run(argv: Argv, what: str) -> str:

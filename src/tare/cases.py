@@ -31,11 +31,13 @@ class Setting:
     interconnect: str
     binding: str
     options: Mapping = field(hash=False)
+    threads: int = 1  # of each rank, and the cores that a bound one gets
 
     @property
     def id(self) -> str:
         """The setting as a path: directory of its records, wildcard of its rule, column ``block``."""
-        return f"{self.app}/{self.toolchain}/{self.flags}/n{self.nodes}r{self.ranks}"
+        threads = f"t{self.threads}" if self.threads > 1 else ""
+        return f"{self.app}/{self.toolchain}/{self.flags}/n{self.nodes}r{self.ranks}{threads}"
 
     @property
     def slots(self) -> tuple[int, ...]:
@@ -97,7 +99,8 @@ def plan_blocks(study: Mapping, site: Mapping, manifests: Mapping, toolchains: M
 def plan_block(setting: Setting, arms: tuple[Arm, ...], backends: dict[str, Backend], site: Mapping) -> Block:
     """Return one block: what it cannot run, and each arm's native partner."""
     skipped = skipped_arms(setting, arms, backends, site)
-    return Block(setting, with_baselines(arms, skipped), skipped, max(setting.slots) > site["cpus_per_node"])
+    oversubscribed = max(setting.slots) * setting.threads > site["cpus_per_node"]
+    return Block(setting, with_baselines(arms, skipped), skipped, oversubscribed)
 
 
 def check_compared(study: Mapping, site: Mapping, toolchains: Mapping) -> None:
@@ -201,6 +204,7 @@ def app_settings(study: Mapping, site: Mapping, manifest: Mapping, kind: str, en
         check_nodes(nodes, site, where)
     for ranks in ranks_planned:
         check_ranks(ranks, manifest, where)
+    check_threads(entry.get("threads", 1), manifest, where)
     return [
         Setting(
             kind=kind,
@@ -214,6 +218,7 @@ def app_settings(study: Mapping, site: Mapping, manifest: Mapping, kind: str, en
             interconnect=study["interconnect"],
             binding=study["binding"],
             options=options,
+            threads=entry.get("threads", 1),
         )
         for toolchain, flags, nodes, ranks in product(
             settled(study, "toolchains"), settled(study, "flags"), nodes_planned, ranks_planned
@@ -241,6 +246,14 @@ def check_ranks(ranks: int, manifest: Mapping, where: str) -> None:
         raise TareError(f"{where}: ranks: found {ranks}; {manifest['app']} needs a power of two: 1, 2, 4, 8, …")
     if manifest["ranks"] == "exactly-two" and ranks != 2:
         raise TareError(f"{where}: ranks: found {ranks}; {manifest['app']} runs on exactly 2")
+    if manifest["ranks"] == "even" and ranks % 2:
+        raise TareError(f"{where}: ranks: found {ranks}; {manifest['app']} needs an even number: 2, 4, 6, …")
+
+
+def check_threads(threads: int, manifest: Mapping, where: str) -> None:
+    """Raise when threads are asked of an app that has none: their cores would idle."""
+    if threads > 1 and not manifest["threads"]:
+        raise TareError(f"{where}: threads: found {threads}; {manifest['app']} has no threads; leave the key out")
 
 
 def round_order(seed: int, setting_id: str, round_number: int, arms: list[str]) -> list[str]:

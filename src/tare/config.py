@@ -213,7 +213,7 @@ def completed_manifest(manifest: Mapping) -> Mapping:
     """Return a manifest with its defaults; of a metric, a lower number is better unless it says otherwise."""
     metric = {"better": "lower", **manifest["metric"]}
     further = [{"better": "lower", **entry} for entry in manifest.get("metrics", [])]
-    return {"extra_processes": 0, **manifest, "metric": metric, "metrics": further}
+    return {"extra_processes": 0, "threads": False, **manifest, "metric": metric, "metrics": further}
 
 
 def complete_options(manifest: Mapping, given: Mapping, where: str) -> Mapping:

@@ -22,8 +22,9 @@ class Program:
     binary: str  # relative to the checkout
     options: dict[str, Any]
     slots: tuple[int, ...]
-    bound: bool  # each rank to a core of its own
+    bound: bool  # each rank to as many cores of its own as it has threads
     oversubscribed: bool
+    threads: int = 1
 
 
 @dataclass(frozen=True)
@@ -101,9 +102,15 @@ def layout_options(program: Program, hosts: tuple[str, ...]) -> Argv:
     return ["--host", host_list, "-n", str(sum(program.slots)), "--map-by", "slot", "--bind-to", "none"]
 
 
+def thread_options(program: Program) -> Argv:
+    """Return how every rank is told its threads: always, or a program with OpenMP starts as many as it sees CPUs."""
+    return ["-x", f"OMP_NUM_THREADS={program.threads}"]
+
+
 def rank_argv(program: Program, backend: Backend, context: Context) -> Argv:
-    """Return what every rank is: bound to a core unless ranks share, inside its container, the program and its options."""
-    bind = [context.tool("pinned")] if program.bound else []
+    """Return what every rank is: bound to cores of its own unless ranks share, in its container, the program, its options."""
+    cores = ["--cores", str(program.threads)] if program.threads > 1 else []
+    bind = [context.tool("pinned"), *cores] if program.bound else []
     options = [word for name, value in program.options.items() for word in (f"--{name}", str(value))]
     return [*bind, *backend.wrap(context), str(PurePosixPath(context.root) / program.binary), *options]
 
@@ -116,6 +123,7 @@ def mpirun_argv(program: Program, backend: Backend, context: Context, interfaces
         *launcher_options(interfaces, backend.remote_agent(context), words),
         *layout_options(program, backend.host_names(context)),
         *message_options(backend.subnet(context), program.oversubscribed, words),
+        *thread_options(program),
         *rank_argv(program, backend, context),
     ]
 

@@ -31,11 +31,12 @@ class Label:
     runtime: str  # native, singularity, docker, podman
     network: str  # host, macvlan, overlay
     subnet: str
-    bound: bool  # each rank on a core of its own
+    bound: bool  # each rank on cores of its own, one for each of its threads
     binary_sha256: str
     mpi: str  # what the launcher says of itself, such as "Open MPI 5.0.7"
     affinity: str | None = None  # then an unbound rank may use all CPUs of its container, no fewer
     limits: dict[str, Any] = field(default_factory=dict)  # what the containers must see of cpu_quota, cpu_shares, mtu
+    threads: int = 1  # of each rank
 
 
 def parse_list(text: str) -> frozenset[int]:
@@ -135,8 +136,9 @@ def check_mask(label: Label, rank: dict[str, Any], place: Place) -> list[str]:
     mask = parse_list(rank["cpus_allowed"])
     if not mask <= place.cpus:
         return [f"may use CPUs {rank['cpus_allowed']}; the job has {sorted(place.cpus)}"]
-    if label.bound and not any(mask <= core for core in place.cores):
-        return [f"may use CPUs {rank['cpus_allowed']}; labelled as bound to one core"]
+    if label.bound and sum(bool(mask & core) for core in place.cores) != label.threads:
+        planned = "one core" if label.threads == 1 else f"{label.threads} cores"
+        return [f"may use CPUs {rank['cpus_allowed']}; labelled as bound to {planned}"]
     if label.affinity is not None and not label.bound and mask != place.cpus:
         return [f"may use CPUs {rank['cpus_allowed']}; with affinity {label.affinity!r} the container has {sorted(place.cpus)}"]
     if place.mems is not None and parse_list(rank["mems_allowed"]) != place.mems:

@@ -187,11 +187,12 @@ class Session:
             shutil.rmtree(self.job.work, ignore_errors=True)
 
     def bound(self, arm: Arm) -> bool:
-        """Whether each rank gets a core of its own: as arm or study say, where the nodes have the cores for it."""
+        """Whether each rank gets cores of its own: as arm or study say, where the nodes have one for each thread."""
         if arm.affinity is not None:
             return arm.affinity == "cpumempin"
         setting = self.job.block.setting
-        enough = all(slots <= len(hello["cores"]) for slots, hello in zip(setting.slots, self.hellos, strict=True))
+        needed = [slots * setting.threads for slots in setting.slots]
+        enough = all(cores <= len(hello["cores"]) for cores, hello in zip(needed, self.hellos, strict=True))
         return setting.binding == "core" and enough
 
     def program(self, arm: Arm) -> Program:
@@ -199,7 +200,8 @@ class Session:
         block, setting = self.job.block, self.job.block.setting.of(arm)
         mpirun = self.job.plan["toolchains"][setting.toolchain]["mpirun"]
         slots = setting.slots_in(arm.containers_per_node or 1)
-        return Program(mpirun, setting.binary, setting.options, slots, self.bound(arm), block.oversubscribed)
+        bound = self.bound(arm)
+        return Program(mpirun, setting.binary, setting.options, slots, bound, block.oversubscribed, setting.threads)
 
     def enclosures(self, arm: Arm) -> list[Enclosure]:
         """Return what each of an arm's containers may use, node by node."""
@@ -311,6 +313,7 @@ class Session:
             "nodes": setting.nodes,
             "ranks": setting.ranks,
             "processes": setting.processes,
+            "threads": setting.threads,
             "interconnect": setting.interconnect,
             "binding": setting.binding,
             "oversubscribed": block.oversubscribed,
@@ -416,6 +419,7 @@ class Session:
             mpi=prepared.mpi,
             affinity=arm.affinity,
             limits={name: value for name, value in arm.factors.items() if name in LIMIT_FILES},
+            threads=setting.threads,
         )
 
     def report_progress(self, record: Record) -> None:

@@ -12,8 +12,19 @@ from typing import Any
 APPS = Path(__file__).resolve().parents[2] / "src" / "apps"
 APP_NAMES = sorted(manifest.stem for manifest in APPS.glob("*.yaml"))
 FLAGS = {"O0": ["-O0"], "O2": ["-O2"], "O3": ["-O3"], "O3_native": ["-O3", "-march=native"]}
-COMPILE = ["mpicc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-ffp-contract=off"]
+COMPILE = [
+    "mpicc",
+    "-std=c11",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-D_GNU_SOURCE",
+    "-ffp-contract=off",
+    "-fopenmp",
+    "-Wl,--as-needed",
+]
 QUIET = {
+    "OMP_NUM_THREADS": "1",
     "OMPI_MCA_mpi_yield_when_idle": "1",
     # Open MPI 4.1 complains on stderr where a container forbids process_vm_readv; newer ones look first.
     "OMPI_MCA_btl_vader_single_copy_mechanism": "none",

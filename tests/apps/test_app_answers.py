@@ -95,12 +95,18 @@ def test_a_tree_of_four_ranks_has_two_levels(bench: Bench) -> None:
 
 
 def test_masterslave_computes_the_same_bits_whoever_gets_which_packet(bench: Bench) -> None:
-    runs = [bench.run("masterslave", *SMALL["masterslave"], processes=n) for n in (2, 3, 4)]
+    ways = [(n, overlap, threads) for n in (2, 4) for overlap in ("0", "1") for threads in ("1", "3")]
+    size = ["--packets_multiplier=1", "--trapezoids=100000"]
+    runs = [
+        bench.run("masterslave", *size, "--overlap", o, processes=n, mpirun=["-x", f"OMP_NUM_THREADS={t}"]) for n, o, t in ways
+    ]
+    assert [(run.code, run.stderr) for run in runs] == [(0, "")] * len(ways)
     assert len({run.report["answer"]["value"] for run in runs}) == 1
 
 
-def test_masterslave_hands_out_a_hundred_packets_per_multiplier(bench: Bench) -> None:
-    arguments = ["--packets_multiplier", "3", "--trapezoids", "5"]
+@pytest.mark.parametrize("overlap", ["0", "1"])
+def test_masterslave_hands_out_a_hundred_packets_per_multiplier(bench: Bench, overlap: str) -> None:
+    arguments = ["--packets_multiplier", "3", "--trapezoids", "5", "--overlap", overlap]
     metrics = bench.run("masterslave", *arguments, processes=2).report["metrics"]
     assert metrics == {"packets": 300, "packets_of_least_busy_rank": 300, "packets_of_busiest_rank": 300}
     metrics = bench.run("masterslave", *arguments, processes=4).report["metrics"]

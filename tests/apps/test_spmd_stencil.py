@@ -30,9 +30,11 @@ def least_area(grid: tuple[int, ...], ranks: int) -> int:
 @pytest.mark.parametrize("grid", GRIDS, ids=str)
 def test_cuboids_exchange_the_least_area_and_change_no_bit(bench: Bench, grid: tuple[int, ...]) -> None:
     checksums = set()
-    for ranks in (1, 2, 3, 4):
-        report = bench.run("spmd", *spmd_arguments(grid, 9, 2), processes=ranks).report
+    for ranks, (overlap, threads) in itertools.product((1, 2, 3, 4), (("0", "1"), ("1", "3"))):
+        arguments = [*spmd_arguments(grid, 9, 2), "--overlap", overlap]
+        report = bench.run("spmd", *arguments, processes=ranks, mpirun=["-x", f"OMP_NUM_THREADS={threads}"]).report
         metrics = report["metrics"]
+        assert metrics["threads"] == (int(threads) if ranks > 1 else 1)
         assert metrics["parts_x"] * metrics["parts_y"] * metrics["parts_z"] == ranks
         assert metrics["exchanged_area_cells"] == least_area(grid, ranks)
         checksums.add(report["answer"]["checksum"])

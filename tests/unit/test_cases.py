@@ -7,6 +7,7 @@ from planning import BACKENDS, block, embedded, other, planned, study
 
 from tare.cases import block_from_document, plan_document, round_order
 from tare.config import load_manifests, load_study, load_toolchains
+from tare.errors import TareError
 
 SETTING = "dac/gcc14/O3_native/n2r2"
 
@@ -31,6 +32,24 @@ def test_a_study_is_expanded_over_toolchains_flags_nodes_and_ranks() -> None:
         for nodes in (1, 2)
         for ranks in (1, 4)
     ]
+
+
+def test_threads_are_in_the_settings_name_and_count_as_cpus() -> None:
+    one, four = planned(apps={"spmd": {"threads": 3}}, nodes=[1], ranks=[1, 4])
+    assert [one.setting.id, four.setting.id] == ["spmd/gcc14/O3_native/n1r1t3", "spmd/gcc14/O3_native/n1r4t3"]
+    assert one.setting.threads == 3
+    assert four.oversubscribed
+    assert planned(apps={"spmd": {"threads": 1}}, nodes=[1], ranks=[1])[0].setting.id == "spmd/gcc14/O3_native/n1r1"
+
+
+def test_threads_of_an_app_that_has_none_are_refused() -> None:
+    with pytest.raises(TareError, match="apps.dac: threads: found 2; dac has no threads; leave the key out"):
+        planned(apps={"dac": {"threads": 2}})
+
+
+def test_pairs_need_an_even_number_of_ranks() -> None:
+    with pytest.raises(TareError, match="apps.contention: ranks: found 3; contention needs an even number: 2, 4, 6, …"):
+        planned(apps={"contention": {"ranks": [3]}})
 
 
 def test_an_app_may_have_ranks_and_nodes_of_its_own() -> None:

@@ -71,7 +71,7 @@ def test_native_on_the_embedded_cluster_is_this_one_line() -> None:
         " --prtemca plm_ssh_agent ssh -o BatchMode=yes -o StrictHostKeyChecking=accept-new"
         " --prtemca prte_if_include eth0 --host node01:1,node02:1 -n 2 --map-by slot --bind-to none"
         " --mca pml ob1 --mca btl self,sm,tcp --mca smsc ^cma,knem,xpmem --mca btl_tcp_if_include 172.30.0.0/20"
-        " --mca mpi_yield_when_idle 0"
+        " --mca mpi_yield_when_idle 0 -x OMP_NUM_THREADS=1"
         " /tare/build/debian13/pinned /tare/build/debian13/gcc14/O3_native/dac --rectangles 1000"
     )
 
@@ -84,7 +84,7 @@ def test_open_mpi_4_is_told_the_same_in_its_own_words() -> None:
         " --mca plm_rsh_agent ssh -o BatchMode=yes -o StrictHostKeyChecking=accept-new"
         " --mca oob_tcp_if_include eth0 --host node01:1,node02:1 -n 2 --map-by slot --bind-to none"
         " --mca pml ob1 --mca btl self,vader,tcp --mca btl_vader_single_copy_mechanism none"
-        " --mca btl_tcp_if_include 172.30.0.0/20 --mca mpi_yield_when_idle 0"
+        " --mca btl_tcp_if_include 172.30.0.0/20 --mca mpi_yield_when_idle 0 -x OMP_NUM_THREADS=1"
         " /tare/build/debian13/pinned /tare/build/debian13/gcc14/O3_native/dac --rectangles 1000"
     )
 
@@ -156,6 +156,13 @@ def unsaid_differences(one: str, two: str, context: Context, program: Program) -
 def test_two_backends_are_launched_alike_but_for_names_subnet_agent_interface_and_wrapper(site: str, one: str, two: str) -> None:
     make_context, program, _ = SITES[site]
     assert unsaid_differences(one, two, make_context(), program) == []
+
+
+def test_threads_come_with_as_many_cores() -> None:
+    program = Program(**{**vars(EMBEDDED_PROGRAM), "threads": 3})
+    argv = mpirun_argv(program, backend("docker-host"), embedded_context(), ("eth0",), OPEN_MPI_5)
+    assert argv[argv.index("-x") + 1] == "OMP_NUM_THREADS=3"
+    assert argv[argv.index("/tare/build/debian13/pinned") :][:3] == ["/tare/build/debian13/pinned", "--cores", "3"]
 
 
 def test_the_check_of_differences_sees_one() -> None:

@@ -213,6 +213,22 @@ def test_an_unpinned_rank_is_fine_where_ranks_share_cpus() -> None:
     assert spoiled("shared-cpus", 0, cpus_allowed="0-3") == []
 
 
+def threaded(cpus: list[str]) -> list[str]:
+    """What is found of ranks with two threads each that report these CPUs."""
+    four = frozenset(range(4))
+    places = tuple(replace(home, cpus=four, cores=tuple(frozenset({cpu}) for cpu in range(4))) for home in label().places)
+    it = label(places=places, threads=2)
+    ranks = [{**rank, "cpus_allowed": own} for rank, own in zip(proof_of(it), cpus, strict=True)]
+    return contradictions(it, ranks)
+
+
+def test_a_bound_rank_with_threads_has_exactly_a_core_for_each() -> None:
+    assert threaded(["0-1", "2-3", "0-1", "2-3"]) == []
+    assert threaded(["0-1", "2", "0-1", "2-3"]) == ["rank 1: may use CPUs 2; labelled as bound to 2 cores"]
+    assert threaded(["0-2", "3", "0-1", "2-3"])[0] == "rank 0: may use CPUs 0-2; labelled as bound to 2 cores"
+    assert threaded(["0-1", "1-2", "0-1", "2-3"])[0].startswith("ranks 0 and 1 share core [1]")
+
+
 def test_bound_ranks_of_different_nodes_may_have_the_same_cpu_number() -> None:
     proof = proof_of(label())
     assert proof[0]["cpus_allowed"] == proof[2]["cpus_allowed"]

@@ -206,6 +206,24 @@ def test_every_local_rank_gets_the_next_core_with_all_its_threads(tools: Path) -
     assert [set(map(int, mask.split())) for mask in masks] == cores()
 
 
+def test_a_rank_with_threads_gets_as_many_cores(tools: Path) -> None:
+    everything = len(cores())
+    done = pinned(tools, "0", "--cores", str(everything), *MASK)
+    assert set(map(int, done.stdout.split())) == os.sched_getaffinity(0)
+    done = pinned(tools, "1", "--cores", str(everything), *MASK)
+    assert done.returncode == 2
+    plural = "s" if everything > 1 else ""
+    assert done.stderr == (
+        f"pinned: error: rank 1 of this node cannot have {everything} core{plural} of its own; the node has {everything}\n"
+    )
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "two", ""])
+def test_a_number_of_cores_that_is_none_is_refused(tools: Path, number: str) -> None:
+    done = pinned(tools, "0", "--cores", number, "true")
+    assert (done.returncode, done.stderr) == (2, "pinned: error: --cores: needs a number from 1 on\n")
+
+
 def test_a_rank_gets_cores_of_those_only_that_its_job_may_use(tools: Path) -> None:
     last = max(os.sched_getaffinity(0))
     done = subprocess.run(
@@ -223,7 +241,7 @@ def test_more_ranks_than_cores_are_refused(tools: Path) -> None:
     done = pinned(tools, str(count), "true")
     assert (done.returncode, done.stderr) == (
         2,
-        f"pinned: error: rank {count} of this node needs a core of its own; it has {count}\n",
+        f"pinned: error: rank {count} of this node cannot have 1 core of its own; the node has {count}\n",
     )
 
 
@@ -237,7 +255,7 @@ def test_without_a_rank_nothing_is_run(tools: Path, tmp_path: Path, rank: str | 
 
 def test_without_a_command_pinned_says_how_it_is_called(tools: Path) -> None:
     done = pinned(tools, "0")
-    assert (done.returncode, done.stderr) == (2, "pinned: error: no command; usage: pinned COMMAND [ARGUMENT ...]\n")
+    assert (done.returncode, done.stderr) == (2, "pinned: error: no command; usage: pinned [--cores N] COMMAND [ARGUMENT ...]\n")
 
 
 def test_pinned_becomes_the_command(tools: Path) -> None:

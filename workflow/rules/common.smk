@@ -37,7 +37,7 @@ wildcard_constraints:
     app="[a-z][a-z0-9_]*",
     toolchain="[^/]+",
     flags="[^/]+",
-    layout=r"n\d+r\d+",
+    layout=r"n\d+r\d+(t\d+)?",
     userland="[^/]+",
     tool="timed|pinned",
     table="[^/]+",

@@ -145,7 +145,7 @@ int harness_main(const struct app *app, int argc, char **argv) {
     struct world world;
     int code = EXIT_USAGE;
     struct demand demand = options_parse(app, argc, argv);
-    MPI_Init(&argc, &argv);
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &(int){0}); /* only the first thread calls MPI */
     MPI_Comm_dup(MPI_COMM_WORLD, &harness_comm);
     MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world.size);
