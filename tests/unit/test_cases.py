@@ -43,12 +43,12 @@ def test_threads_are_in_the_settings_name_and_count_as_cpus() -> None:
 
 
 def test_threads_of_an_app_that_has_none_are_refused() -> None:
-    with pytest.raises(TareError, match="apps.dac: threads: found 2; dac has no threads; leave the key out"):
+    with pytest.raises(TareError, match=r"apps\.dac: threads: found 2; dac has no threads; leave the key out"):
         planned(apps={"dac": {"threads": 2}})
 
 
 def test_pairs_need_an_even_number_of_ranks() -> None:
-    with pytest.raises(TareError, match="apps.contention: ranks: found 3; contention needs an even number: 2, 4, 6, …"):
+    with pytest.raises(TareError, match=r"apps\.contention: ranks: found 3; contention needs an even number: 2, 4, 6, …"):
         planned(apps={"contention": {"ranks": [3]}})
 
 
@@ -116,6 +116,7 @@ def test_options_that_are_not_set_have_the_published_sizes() -> None:
         "steps": 3,
         "coefficient": 1,
         "retain": 0.99,
+        "overlap": 0,
     }
 
 
