@@ -177,9 +177,11 @@ def why_not_bound(setting: Setting, arm: Arm, containers: int, site: Mapping) ->
         return None
     host = Host(site["sockets_per_node"], site["cpus_per_node"] // site["sockets_per_node"] // site["threads_per_core"])
     for slots in setting.slots:
-        if slots > host.sockets * host.cores:
-            return f"affinity {arm.affinity} needs a core for each of a node's {slots} ranks; it has {host.sockets * host.cores}"
-        check_level(str(arm.affinity), host, slots, containers)
+        wanted, cores = slots * setting.threads, host.sockets * host.cores
+        if wanted > cores:
+            whose = f"{slots} ranks" if setting.threads == 1 else f"{slots} ranks' {wanted} threads"
+            return f"affinity {arm.affinity} needs a core for each of a node's {whose}; it has {cores}"
+        check_level(str(arm.affinity), host, wanted, containers)
     return None
 
 

@@ -205,11 +205,12 @@ class Session:
 
     def enclosures(self, arm: Arm) -> list[Enclosure]:
         """Return what each of an arm's containers may use, node by node."""
-        slots, containers = self.job.block.setting.slots, arm.containers_per_node or 1
+        setting, containers = self.job.block.setting, arm.containers_per_node or 1
+        cores = [ranks * setting.threads for ranks in setting.slots]
         return [
             found
-            for ranks, hello in zip(slots, self.hellos, strict=True)
-            for found in enclosures(arm.affinity, hello["sockets"], ranks, containers, self.bound(arm))
+            for count, hello in zip(cores, self.hellos, strict=True)
+            for found in enclosures(arm.affinity, hello["sockets"], count, containers, self.bound(arm))
         ]
 
     def context(self, arm: Arm) -> Context:
