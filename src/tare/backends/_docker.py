@@ -36,31 +36,33 @@ class Docker(Inhabited):
 
     def lacks(self, site: dict[str, Any], factors: dict[str, Any], interconnect: str) -> str | None:
         """Return why the site's Docker networks cannot serve an arm, or None."""
-        network = site["runtimes"]["docker"]["networks"][self.network] or {}
-        if network.get("interconnect", interconnect) != interconnect:
-            return f"docker network {network['name']!r} of site {site['name']!r} is on {network['interconnect']}"
-        if "mtu" in factors and self.find_network(site, factors) is None:
-            known = [str(entry["mtu"]) for entry in network.get("further", [])]
-            return (
-                f"site {site['name']!r} has no overlay network of MTU {factors['mtu']}; its further ones have {', '.join(known)}"
-            )
-        return None
+        if self.find_network(site, factors, interconnect) is not None:
+            return None
+        mtu = f" of MTU {factors['mtu']}" if "mtu" in factors else ""
+        return f"site {site['name']!r} has no docker network of kind {self.network!r}{mtu} on interconnect {interconnect!r}"
 
-    def find_network(self, site: dict[str, Any], factors: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the site's Docker network for an arm: the one of its MTU where the study varies that; None: there is none."""
-        network: dict[str, Any] = site["runtimes"]["docker"]["networks"][self.network] or {}
-        if factors.get("mtu") in (None, network.get("mtu")):
-            return network
-        return next((entry for entry in network.get("further", []) if entry["mtu"] == factors["mtu"]), None)
+    def find_network(self, site: dict[str, Any], factors: dict[str, Any], interconnect: str) -> dict[str, Any] | None:
+        """Return the site's Docker network for an arm: of its interconnect, and of its MTU where the study varies that.
+
+        A network without a word on its interconnect serves all; without one on its MTU it has the usual one. None: no such network.
+        """
+        first: dict[str, Any] = site["runtimes"]["docker"]["networks"][self.network] or {}
+        wanted = factors.get("mtu", first.get("mtu"))
+        for network in (first, *first.get("further", [])):
+            if network.get("interconnect", interconnect) == interconnect and (
+                "mtu" not in factors or network.get("mtu") == wanted
+            ):
+                return network
+        return None
 
     def network_name(self, context: Context) -> str:
         """Return the name of the Docker network."""
-        network = self.find_network(context.site, context.factors) or {}
+        network = self.find_network(context.site, context.factors, context.interconnect) or {}
         return str(network.get("name", self.network))
 
     def subnet(self, context: Context) -> str:
         """Return the Docker network's subnet; on the host network, the interconnect's."""
-        network = self.find_network(context.site, context.factors) or {}
+        network = self.find_network(context.site, context.factors, context.interconnect) or {}
         return str(network.get("subnet", super().subnet(context)))
 
     def container_argv(self, context: Context, container: int) -> Argv:
