@@ -232,7 +232,7 @@ def test_an_unknown_site_is_refused_with_those_that_are_there() -> None:
     with pytest.raises(TareError) as caught:
         load_site("embeded")
     assert str(caught.value) == (
-        "site: unknown site 'embeded'; did you mean 'embedded'? known: embedded, local, simulated; sites stand in config/sites/"
+        "site: unknown site 'embeded'; did you mean 'embedded'? known: embedded, liu2022, local, simulated; sites stand in config/sites/"
     )
 
 

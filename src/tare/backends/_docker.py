@@ -44,16 +44,12 @@ class Docker(Inhabited):
     def find_network(self, site: dict[str, Any], factors: dict[str, Any], interconnect: str) -> dict[str, Any] | None:
         """Return the site's Docker network for an arm: of its interconnect, and of its MTU where the study varies that.
 
-        A network without a word on its interconnect serves all; without one on its MTU it has the usual one. None: no such network.
+        A network without a word on its interconnect serves all, the host's network every arm. None: there is no such network.
         """
         first: dict[str, Any] = site["runtimes"]["docker"]["networks"][self.network] or {}
-        wanted = factors.get("mtu", first.get("mtu"))
-        for network in (first, *first.get("further", [])):
-            if network.get("interconnect", interconnect) == interconnect and (
-                "mtu" not in factors or network.get("mtu") == wanted
-            ):
-                return network
-        return None
+        wanted = {"interconnect": interconnect, "mtu": factors.get("mtu", first.get("mtu"))}
+        known = (first, *first.get("further", []))
+        return next((network for network in known if all(network.get(key, wanted[key]) == wanted[key] for key in wanted)), None)
 
     def network_name(self, context: Context) -> str:
         """Return the name of the Docker network."""
