@@ -16,6 +16,8 @@ from tare.config import FLAGS, Mapping, load_site, load_toolchains
 from tare.errors import TareError
 from tare.files import save
 from tare.node_agent import cpu_flags, cpu_model
+from tare.packaged import PACKAGED, PROOF_LIBRARY
+from tare.records import file_sha256
 from tare.userlands import BUILDER, load_userlands, userlands_of
 from tare.yamlio import ROOT
 
@@ -181,6 +183,36 @@ def build_tool(site: Mapping, userland: str, tool: str) -> None:
     print(run([*prefix, "cc", *STRICT, "-O2", "-o", out, f"src/launch/{tool}.c"], tool), end="")
 
 
+def build_proof(site: Mapping, userland: str, name: str) -> None:
+    """Build the library that proves where a packaged program ran, with the harness's own code (src/launch/proof.c)."""
+    toolchain = load_toolchains()[name]
+    here = builds_on_node(site, name, toolchain, userland)
+    prefix: Argv = after_loading(modules_of(site, name, toolchain)) if here else in_builder(site, userland)
+    out = f"build/{userland}/{name}/{PACKAGED}/{PROOF_LIBRARY}"
+    print(run([*prefix, *proof_argv(toolchain, out)], PROOF_LIBRARY), end="")
+
+
+def proof_argv(toolchain: Mapping, out: str) -> Argv:
+    """Return the compile line of the proof's library."""
+    harness = [f"src/apps/harness/{part}.c" for part in ("links", "proof", "sha256", "shared", "text")]
+    options = [*STRICT, "-O2", "-fPIC", "-shared", "-o", out]
+    return ["env", f"OMPI_CC={toolchain['compiler']}", toolchain["mpicc"], *options, "src/launch/proof.c", *harness, "-lm"]
+
+
+def find_program(userland: str, name: str, app: str, executable: str) -> None:
+    """Note which program the nodes have under a packaged app's path: what every rank must turn out to be."""
+    path = ROOT / executable
+    if not path.is_file() or not os.access(path, os.X_OK):
+        raise TareError(
+            f"{app}: {executable}: not an executable on {platform.node()}; install it on the nodes and in the image of "
+            f"{userland}, or mend the path (program: executable:)"
+        )
+    mpi = run([load_toolchains()[name]["mpirun"], "--version"], name).splitlines()[0]
+    note = {"executable": str(path.resolve()), "sha256": file_sha256(path), "mpi": mpi, "flags": PACKAGED, "cpu_flags": []}
+    about = {"host": platform.node(), "cpu_model": cpu_model(), "compiler": None}
+    save(note_path(f"build/{userland}/{name}/{PACKAGED}/{app}"), json.dumps({**note, **about}, sort_keys=True) + "\n")
+
+
 def main(argv: list[str]) -> None:
     """Build an app with a toolchain, or one of Tare's own small programs, for a userland."""
     parser = argparse.ArgumentParser(prog="tare build", description=main.__doc__)
@@ -191,10 +223,16 @@ def main(argv: list[str]) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--app")
     what.add_argument("--tool")
+    what.add_argument("--proof", action="store_true", help="the library for packaged programs")
+    parser.add_argument("--executable", help="of a packaged --app, which is not built but found")
     arguments = parser.parse_args(argv)
     site = load_site(arguments.site)
     sys.stderr.write(f"building for {arguments.userland} on {platform.node()}\n")
     if arguments.tool:
         build_tool(site, arguments.userland, arguments.tool)
+    elif arguments.proof:
+        build_proof(site, arguments.userland, arguments.toolchain)
+    elif arguments.executable:
+        find_program(arguments.userland, arguments.toolchain, arguments.app, arguments.executable)
     else:
         build_app(site, arguments.userland, arguments.toolchain, arguments.flags, arguments.app)

@@ -10,6 +10,7 @@ from tare.arms import BASELINE, NOISE_FLOOR, OF_SETTING, Arm, arm_document, arm_
 from tare.backends import Backend, load_backends
 from tare.config import FLAGS, Mapping, Repeats, complete_options
 from tare.errors import TareError
+from tare.packaged import PACKAGED, placeholders
 from tare.userlands import check_has, check_userland, userland_of
 from tare.yamlio import suggestion
 
@@ -32,6 +33,7 @@ class Setting:
     binding: str
     options: Mapping = field(hash=False)
     threads: int = 1  # of each rank, and the cores that a bound one gets
+    program: Mapping | None = field(default=None, hash=False)  # of a packaged app
 
     @property
     def id(self) -> str:
@@ -54,6 +56,16 @@ class Setting:
     def binary(self) -> str:
         """Where the app's program is built, relative to the checkout."""
         return f"build/{self.userland}/{self.toolchain}/{self.flags}/{self.app}"
+
+    @property
+    def built(self) -> str:
+        """What the workflow makes of the app: its program, or of a packaged one the note that says which one the nodes have."""
+        return self.binary if self.program is None else f"{self.binary}.json"
+
+    @property
+    def placeholders(self) -> Mapping:
+        """The values of a packaged program's placeholders."""
+        return placeholders(self.options, self.ranks, self.nodes)
 
     def of(self, arm: Arm) -> "Setting":
         """Return the setting as one of its arms has it: with its own toolchain, flags, userland and interconnect."""
@@ -221,11 +233,22 @@ def app_settings(study: Mapping, site: Mapping, manifest: Mapping, kind: str, en
             binding=study["binding"],
             options=options,
             threads=entry.get("threads", 1),
+            program=manifest["program"],
         )
         for toolchain, flags, nodes, ranks in product(
-            settled(study, "toolchains"), settled(study, "flags"), nodes_planned, ranks_planned
+            settled(study, "toolchains"), flags_of(study, manifest, where), nodes_planned, ranks_planned
         )
     ]
+
+
+def flags_of(study: Mapping, manifest: Mapping, where: str) -> list[str]:
+    """Return the flag sets that an app is built with; what a packaged one was built with cannot be compared."""
+    if manifest["program"] is None:
+        return settled(study, "flags")
+    compared = [key for key in ("toolchains", "flags", "userlands") if key in study["compare"]]
+    if compared:
+        raise TareError(f"{where}: compare.{compared[0]}: a packaged program is built already; give it a study without that key")
+    return [PACKAGED]
 
 
 def settled(study: Mapping, key: str) -> list[str]:

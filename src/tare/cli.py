@@ -25,7 +25,7 @@ def plan(argv: list[str]) -> None:
     parser.add_argument("--out", required=True, type=Path)
     arguments = parser.parse_args(argv)
     study = load_study(json.loads(arguments.config))
-    document = plan_document(study, load_site(study["site"]), load_manifests(), load_toolchains())
+    document = plan_document(study, load_site(study["site"]), load_manifests(study), load_toolchains())
     save(arguments.out.resolve(), json.dumps(document, indent=1) + "\n")
 
 

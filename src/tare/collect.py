@@ -213,7 +213,8 @@ def write(argv: list[str]) -> None:
     for name in ("measurements", "metrics", "study"):
         parser.add_argument(f"--{name}", required=True, type=Path, help="to be written")
     arguments = parser.parse_args(argv)
-    collect(arguments.plan, load_manifests(), arguments.measurements, arguments.metrics, arguments.study)
+    planned = json.loads(arguments.plan.read_text(encoding="utf-8"))["study"]
+    collect(arguments.plan, load_manifests(planned), arguments.measurements, arguments.metrics, arguments.study)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from tare.errors import TareError
+from tare.packaged import check_program
 from tare.yamlio import ROOT, check, read_yaml, shown, suggestion
 
 Mapping = dict[str, Any]
@@ -197,23 +198,43 @@ def check_source(toolchain: Mapping, where: str) -> None:
         raise TareError(f"{where}: modules: found beside from: {toolchain['from']!r}; say from: modules, or leave them out")
 
 
-def load_manifests() -> dict[str, Mapping]:
-    """Return every app's manifest (src/apps/<app>.yaml), checked, by app name."""
+def load_manifests(study: Mapping | None = None) -> dict[str, Mapping]:
+    """Return every app's manifest (src/apps/<app>.yaml, and the programs of a study's own), checked, by app name."""
     manifests = {}
     for path in sorted(APPS.glob("*.yaml")):
         manifest = read_yaml(path)
         check(manifest, "app", shown(path))
-        if manifest["app"] != path.stem or not path.with_suffix(".c").is_file():
-            raise TareError(f"{shown(path)}: app: {manifest['app']!r} needs {path.stem}.c beside it and the same name")
-        manifests[path.stem] = completed_manifest(manifest)
-    return manifests
+        if manifest["app"] != path.stem or path.with_suffix(".c").is_file() == ("program" in manifest):
+            raise TareError(
+                f"{shown(path)}: app: found {manifest['app']!r}; must be {path.stem!r}, with {path.stem}.c beside it or with "
+                "the key program, not both; mend it"
+            )
+        manifests[path.stem] = completed_manifest(manifest, shown(path))
+    return manifests | own_programs(study or {}, manifests)
 
 
-def completed_manifest(manifest: Mapping) -> Mapping:
+def own_programs(study: Mapping, manifests: Mapping) -> dict[str, Mapping]:
+    """Return the manifests of a study's own programs (``programs:``), checked."""
+    found = {}
+    for name, given in study.get("programs", {}).items():
+        where = f"{study['where']}: programs.{name}"
+        if name in manifests:
+            raise TareError(f"{where}: found a program of this name in src/apps; names must differ; choose another")
+        manifest = {"app": name, "title": name, "ranks": "any", "options": {}, **given}
+        check(manifest, "app", where)
+        if "program" not in manifest:
+            raise TareError(f"{where}: missing key 'program'; it says executable, arguments and answer; add it")
+        found[name] = completed_manifest(manifest, where)
+    return found
+
+
+def completed_manifest(manifest: Mapping, where: str) -> Mapping:
     """Return a manifest with its defaults; of a metric, a lower number is better unless it says otherwise."""
+    if "program" in manifest:
+        check_program(manifest, where)
     metric = {"better": "lower", **manifest["metric"]}
     further = [{"better": "lower", **entry} for entry in manifest.get("metrics", [])]
-    return {"extra_processes": 0, "threads": False, **manifest, "metric": metric, "metrics": further}
+    return {"extra_processes": 0, "threads": False, "program": None, **manifest, "metric": metric, "metrics": further}
 
 
 def complete_options(manifest: Mapping, given: Mapping, where: str) -> Mapping:

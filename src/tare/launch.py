@@ -8,6 +8,7 @@ from typing import Any
 
 from tare.backends import Argv, Backend, Context
 from tare.errors import TareError
+from tare.packaged import PROOF_FILE, PROOF_LIBRARY, Command
 from tare.proof import mpi_version
 
 ENVIRONMENT = ("HOME", "LANG", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "SLURM_CONF", "TZ", "USER")
@@ -25,6 +26,7 @@ class Program:
     bound: bool  # each rank to as many cores of its own as it has threads
     oversubscribed: bool
     threads: int = 1
+    packaged: Command | None = None
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,29 @@ def rank_argv(program: Program, backend: Backend, context: Context) -> Argv:
     cores = ["--cores", str(program.threads)] if program.threads > 1 else []
     bind = [context.tool("pinned"), *cores] if program.bound else []
     options = [word for name, value in program.options.items() for word in (f"--{name}", str(value))]
-    return [*bind, *backend.wrap(context), str(PurePosixPath(context.root) / program.binary), *options]
+    own = [str(PurePosixPath(context.root) / program.binary), *options]
+    return [
+        *bind,
+        *backend.wrap(context),
+        *(own if program.packaged is None else packaged_argv(program, program.packaged, context)),
+    ]
+
+
+def packaged_argv(program: Program, command: Command, context: Context) -> Argv:
+    """Return a packaged program's words: the library that proves where it ran is loaded into it (src/launch/proof.c)."""
+    library = PurePosixPath(context.root) / PurePosixPath(program.binary).parent / PROOF_LIBRARY
+    proof = [f"LD_PRELOAD={library}", f"TARE_PROOF={run_directory(context)}/{PROOF_FILE}"]
+    return ["env", *command.environment, *proof, str(PurePosixPath(context.root) / command.executable), *command.arguments]
+
+
+def run_directory(context: Context) -> str:
+    """Return where a packaged program runs, finds its input files and writes its output; made anew for every launch."""
+    return f"{context.block_dir}/run"
+
+
+def directory_options(program: Program, context: Context) -> Argv:
+    """Return where ranks start: our own programs need no directory."""
+    return [] if program.packaged is None else ["--wdir", run_directory(context)]
 
 
 def mpirun_argv(program: Program, backend: Backend, context: Context, interfaces: tuple[str, ...], mpi: str) -> Argv:
@@ -124,6 +148,7 @@ def mpirun_argv(program: Program, backend: Backend, context: Context, interfaces
         *layout_options(program, backend.host_names(context)),
         *message_options(backend.subnet(context), program.oversubscribed, words),
         *thread_options(program),
+        *directory_options(program, context),
         *rank_argv(program, backend, context),
     ]
 

@@ -10,7 +10,7 @@ from tare import images
 from tare.allocation import NodeLink, ask_all, output_of
 from tare.backends import Argv, Backend, Context
 from tare.backends._held import Held, Inhabited
-from tare.cases import Block
+from tare.cases import Block, Setting
 from tare.config import Mapping
 from tare.errors import TareError
 from tare.launch import interfaces_of, srun_agent
@@ -369,10 +369,17 @@ def block_digests(block: Block, site: Mapping) -> dict[str, Any]:
         model = {"binary": f"simulated-{short_digest(site['simulation'])}", "images": {}}
         return {arm.name: model for arm in block.arms}
     own = {arm.name: block.setting.of(arm) for arm in block.arms}
-    binaries = {setting.binary: binary_digest(ROOT / setting.binary) for setting in own.values()}
+    binaries = {setting.binary: setting_digest(setting) for setting in own.values()}
     return {
         name: {"binary": binaries[setting.binary], "images": images.digests(setting.userland)} for name, setting in own.items()
     }
+
+
+def setting_digest(setting: Setting) -> str | None:
+    """Return the SHA-256 of what is launched: the program built here, or the packaged one of the nodes, as its note says."""
+    if setting.program is None:
+        return binary_digest(ROOT / setting.binary)
+    return (images.read_note(ROOT / setting.built) or {}).get("sha256")
 
 
 def binary_digest(path: Path) -> str | None:

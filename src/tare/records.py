@@ -45,7 +45,9 @@ def plan_digest(block: Block, arm: Arm, digests: Mapping) -> str:
     the seed.
     """
     own = block.setting.of(arm)
-    setting = {key: getattr(own, key) for key in own.__dataclass_fields__ if key != "kind"}
+    setting = {key: getattr(own, key) for key in own.__dataclass_fields__ if key not in ("kind", "program")}
+    if own.program is not None:
+        setting["program"] = own.program
     factors = {"factors": arm.factors} if arm.factors else {}
     planned = short_digest({"setting": setting, "arm": arm.name, "backend": arm.backend, **factors})
     built = {"binary": digests["binary"], "image": digests["images"].get(arm.backend.split("-", maxsplit=1)[0])}

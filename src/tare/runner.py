@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tare import images
+from tare import images, packaged
 from tare.affinity import Enclosure, enclosures
 from tare.allocation import Allocation, NodeLink, agent_argv, ask_all, find_allocation, is_alive
 from tare.backends import Context, load_backends
@@ -24,7 +24,8 @@ from tare.config import Mapping
 from tare.errors import TareError
 from tare.files import save
 from tare.fit import check_fit
-from tare.launch import ENVIRONMENT, Program, launch_argv, mpirun_argv
+from tare.launch import ENVIRONMENT, Program, launch_argv, mpirun_argv, run_directory
+from tare.packaged import Command, command_of
 from tare.prepare import LIMIT_FILES, Prepared, block_digests, cpu_list, node_places, prepare_arm, write_block_files
 from tare.proof import Label, contradictions, read_answer
 from tare.records import (
@@ -200,8 +201,9 @@ class Session:
         block, setting = self.job.block, self.job.block.setting.of(arm)
         mpirun = self.job.plan["toolchains"][setting.toolchain]["mpirun"]
         slots = setting.slots_in(arm.containers_per_node or 1)
-        bound = self.bound(arm)
-        return Program(mpirun, setting.binary, setting.options, slots, bound, block.oversubscribed, setting.threads)
+        bound, crowded = self.bound(arm), block.oversubscribed
+        command = None if setting.program is None else command_of(setting.program, setting.placeholders)
+        return Program(mpirun, setting.binary, setting.options, slots, bound, crowded, setting.threads, command)
 
     def enclosures(self, arm: Arm) -> list[Enclosure]:
         """Return what each of an arm's containers may use, node by node."""
@@ -351,7 +353,9 @@ class Session:
         timeout_s = float(self.job.study["timeout_s"])
         result = self.job.work / "timed.json"
         result.unlink(missing_ok=True)
-        prepared = self.prepared[arm.name]
+        prepared, command = self.prepared[arm.name], self.program(arm).packaged
+        if command is not None:
+            make_run_directory(self.run_directory(arm), command)
         argv = launch_argv(prepared.backend, self.context(arm), self.mpirun(arm), str(result), timeout_s)
         before = ask_all(self.links, "busy")
         exit_code, stdout, stderr = run_killable(argv, timeout_s + 30)
@@ -370,7 +374,7 @@ class Session:
         """Return status, reason and times: only a repeat that ended well, answered rightly and proved its label has times."""
         stdout, timed = outcome.pop("stdout"), outcome.pop("timed")
         busy_s = outcome.pop("busy_s")
-        answer, problem = read_answer(stdout)
+        answer, problem = self.read_answer(arm, stdout)
         reason = self.failure(arm, outcome, timed, answer, problem)
         proof = answer["proof"] if answer else []
         ranks_s = sum(rank["cpu_s"] for rank in proof) if proof else None
@@ -390,11 +394,22 @@ class Session:
             "proof": proof,
         }
 
+    def run_directory(self, arm: Arm) -> Path:
+        """Return where a packaged program runs."""
+        return Path(run_directory(self.context(arm)))
+
+    def read_answer(self, arm: Arm, stdout: str) -> tuple[Record | None, str | None]:
+        """Return a repeat's answer and what is wrong with it: one JSON line, or what a packaged program wrote."""
+        setting = self.job.block.setting
+        if setting.program is None:
+            return read_answer(stdout)
+        return packaged.read_answer(setting.program, setting.placeholders, self.run_directory(arm), stdout)
+
     def failure(self, arm: Arm, outcome: Record, timed: Record, answer: Record | None, problem: str | None) -> str | None:
         """Return why a repeat is not a number, or None."""
         if outcome["timed_out"]:
             return f"no end after {self.job.study['timeout_s']:g} s (timeout_s)"
-        if outcome["exit_code"] == 3:
+        if outcome["exit_code"] == 3 and self.job.block.setting.program is None:
             return f"wrong answer: {answer.get('answer') if answer else outcome['stderr_end'][-200:]}"
         if outcome["exit_code"] != 0:
             return f"exit {outcome['exit_code']}: {first_line(outcome['stderr_end'])}"
@@ -434,6 +449,14 @@ class Session:
             else f"failed: {record['reason']}"
         )
         say(f"[{self.done}/{self.planned}, about {left:.0f} s left] {record['block']} {record['arm']} {what}: {times}")
+
+
+def make_run_directory(directory: Path, command: Command) -> None:
+    """Make a packaged program's directory anew, with its input files."""
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(mode=0o700)
+    for name, text in command.inputs.items():
+        (directory / name).write_text(text, encoding="utf-8")
 
 
 def prepare_all(arms: list[Arm], prepare: Callable[[Arm], Prepared]) -> tuple[dict[str, Prepared], dict[str, str]]:

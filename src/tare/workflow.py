@@ -11,6 +11,7 @@ from snakemake.io import ancient
 from tare.cases import Arm, Block, Setting, plan_blocks
 from tare.config import Mapping, load_manifests, load_site, load_study, load_toolchains, read_study
 from tare.errors import TareError
+from tare.packaged import PROOF_LIBRARY
 from tare.prepare import block_digests
 from tare.records import Store, drop_contradicted, plan_digests
 from tare.repeats import rounds_wanted
@@ -35,7 +36,7 @@ class Workflow:
         if "import" in raw:
             return cls(dict(config), {**raw, "where": where}, {}, {}, {}, {})
         study = load_study(config)
-        site, toolchains, manifests = load_site(study["site"]), load_toolchains(), load_manifests()
+        site, toolchains, manifests = load_site(study["site"]), load_toolchains(), load_manifests(study)
         blocks = plan_blocks(study, site, manifests, toolchains)
         return cls(dict(config), study, site, toolchains, manifests, {block.setting.id: block for block in blocks})
 
@@ -89,7 +90,12 @@ class Workflow:
             "docker": [f"build/images/{setting.userland}.docker.json"],
             "singularity": [f"build/images/{setting.userland}.sif"],
         }
-        return [setting.binary, *tools, *image.get(arm.backend.split("-")[0], [])]
+        library = [str(Path(setting.binary).with_name(PROOF_LIBRARY))] if setting.program else []
+        return [setting.built, *library, *tools, *image.get(arm.backend.split("-")[0], [])]
+
+    def executable(self, wildcards: Any) -> str:
+        """Return the executable of the packaged app that a rule's wildcard names."""
+        return str(self.manifests[wildcards.app]["program"]["executable"])
 
     def plan_of_block(self, wildcards: Any) -> Any:
         """Return the plan, as ancient where the block is complete: a new plan measures only what is missing.
@@ -131,7 +137,8 @@ class Workflow:
     def config_files(self) -> list[str]:
         """Return the files that the plan was read from."""
         study = [] if "apps" in self.config else [self.study["where"]]
-        manifests = [f"src/apps/{app}.yaml" for app in sorted({block.setting.app for block in self.blocks.values()})]
+        apps = sorted({block.setting.app for block in self.blocks.values()} - set(self.study.get("programs", {})))
+        manifests = [f"src/apps/{app}.yaml" for app in apps]
         discovered = [path for path in [self.site.get("discovered")] if path and (ROOT / path).is_file()]
         return [*study, f"config/sites/{self.study['site']}.yaml", *discovered, "config/toolchains.yaml", *manifests]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 APPS = Path(__file__).resolve().parents[2] / "src" / "apps"
-APP_NAMES = sorted(manifest.stem for manifest in APPS.glob("*.yaml"))
+APP_NAMES = sorted(source.stem for source in APPS.glob("*.c"))
 FLAGS = {"O0": ["-O0"], "O2": ["-O2"], "O3": ["-O3"], "O3_native": ["-O3", "-march=native"]}
 COMPILE = [
     "mpicc",

@@ -27,6 +27,46 @@ rule build_app:
         " --flags {wildcards.flags} --app {wildcards.app} &> {log}"
 
 
+# Not built here: the note says which program the nodes have, and every rank of it must prove that it is that one.
+rule find_program:
+    output:
+        note=f"build/{{userland}}/{{toolchain}}/{PACKAGED}/{{app}}.json",
+    log:
+        f"build/log/{{userland}}/{{toolchain}}/{PACKAGED}/{{app}}.log",
+    conda:
+        "../envs/analysis.yaml"
+    resources:
+        **TARE.slurm(),
+    params:
+        site=TARE.study["site"],
+        executable=TARE.executable,
+    shell:
+        "python3 -m tare.cli build --site {params.site} --userland {wildcards.userland} --toolchain {wildcards.toolchain}"
+        " --app {wildcards.app} --executable {params.executable:q} &> {log}"
+
+
+ruleorder: find_program > build_app
+
+
+rule build_proof:
+    input:
+        "src/launch/proof.c",
+        HARNESS,
+    output:
+        f"build/{{userland}}/{{toolchain}}/{PACKAGED}/{PROOF_LIBRARY}",
+    log:
+        f"build/log/{{userland}}/{{toolchain}}/{PACKAGED}/build_proof.log",
+    conda:
+        "../envs/analysis.yaml"
+    resources:
+        **TARE.slurm(),
+    params:
+        site=TARE.study["site"],
+    shell:
+        "python3 -m tare.cli build --site {params.site} --userland {wildcards.userland} --toolchain {wildcards.toolchain}"
+        " --proof &> {log}"
+
+
 rule build_tool:
     input:
         "src/launch/{tool}.c",

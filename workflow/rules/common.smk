@@ -6,6 +6,7 @@ from pathlib import Path
 SOURCE = Path(workflow.basedir) / "src"
 sys.path.insert(0, str(SOURCE))
 
+from tare.packaged import PACKAGED, PROOF_LIBRARY
 from tare.workflow import figure_caption, names, read_or_exit, table_caption
 
 TARE = read_or_exit(config)

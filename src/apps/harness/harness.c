@@ -8,16 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void *harness_allocate(size_t count, size_t bytes_each) {
-    void *memory = calloc(count > 0 ? count : 1, bytes_each);
-    if (memory == NULL) {
-        fprintf(stderr, "%s: error: no memory for %zu x %zu bytes; choose smaller sizes or more ranks\n",
-                program_invocation_short_name, count, bytes_each);
-        MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
-    }
-    return memory;
-}
-
 void outcome_add_metric(struct outcome *outcome, const char *name, double value) {
     if (outcome->metric_count == sizeof outcome->metrics / sizeof outcome->metrics[0])
         abort();
@@ -27,8 +17,6 @@ void outcome_add_metric(struct outcome *outcome, const char *name, double value)
 }
 
 /* Why this number of ranks will not do; NULL if it will. */
-MPI_Comm harness_comm;
-
 static const char *refuse_ranks(const struct app *app, const struct world *world) {
     int ranks = world->size - app->extra_processes;
     if (ranks < 1)
