@@ -156,7 +156,7 @@ class Reader:
         if "file" not in spec:
             return self.stdout
         try:
-            return (self.directory / spec["file"]).read_text(encoding="utf-8", errors="replace")
+            return (self.directory / str(spec["file"])).read_text(encoding="utf-8", errors="replace")
         except OSError as error:
             raise TareError(f"{spec['file']}: the program did not write it: {error.strerror}") from error
 
