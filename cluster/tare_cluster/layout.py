@@ -40,6 +40,15 @@ class Cni:
 
 
 @dataclass(frozen=True)
+class Overlay:
+    """One more Docker overlay network."""
+
+    name: str
+    subnet: IPv4Network
+    mtu: int
+
+
+@dataclass(frozen=True)
 class Site:
     """What of the site file concerns the cluster."""
 
@@ -52,6 +61,7 @@ class Site:
     macvlan_name: str
     macvlan_subnet: IPv4Network
     cni: dict[str, Cni]  # networks of Apptainer instances, by kind: macvlan, overlay
+    further_overlays: tuple[Overlay, ...] = ()  # Docker's, of other packet sizes
 
 
 @dataclass(frozen=True)

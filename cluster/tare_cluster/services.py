@@ -44,7 +44,7 @@ def ensure_node(node: Node) -> bool:
 
 def ensure_docker_networks(plan: Plan) -> bool:
     joined = ensure_swarm(plan)
-    return ensure_overlay(plan) or joined
+    return ensure_overlays(plan) or joined
 
 
 # --- the swarm: the first compute node manages, the others are members of that very swarm
@@ -103,14 +103,23 @@ def forget_lost_members(plan: Plan) -> None:
         in_node(manager, ["docker", "node", "rm", "--force", number])
 
 
-def ensure_overlay(plan: Plan) -> bool:
-    manager, name, subnet = plan.layout.compute[0], plan.site.overlay_name, plan.site.overlay_subnet
+def ensure_overlays(plan: Plan) -> bool:
+    site, manager = plan.site, plan.layout.compute[0]
+    did = [ensure_overlay(manager, site.overlay_name, site.overlay_subnet, [])]
+    for overlay in site.further_overlays:
+        options = ["--opt", f"com.docker.network.driver.mtu={overlay.mtu}"]
+        did.append(ensure_overlay(manager, overlay.name, overlay.subnet, options))
+    return any(did)
+
+
+def ensure_overlay(manager: Node, name: str, subnet: IPv4Network, options: list[str]) -> bool:
     inspect = ["docker", "network", "inspect", "--format", "{{(index .IPAM.Config 0).Subnet}}", name]
     if works_in_node(manager, inspect):
         if IPv4Network(in_node(manager, inspect).strip()) == subnet:
             return False
         in_node(manager, ["docker", "network", "rm", name])
-    in_node(manager, ["docker", "network", "create", "--driver", "overlay", "--attachable", "--subnet", str(subnet), name])
+    create = ["docker", "network", "create", "--driver", "overlay", "--attachable"]
+    in_node(manager, [*create, *options, "--subnet", str(subnet), name])
     say(f"network {name}: {subnet}")
     return True
 

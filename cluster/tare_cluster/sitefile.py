@@ -11,7 +11,7 @@ from typing import Any
 
 from .checkout import Checkout
 from .errors import ClusterError
-from .layout import Cni, Link, Site
+from .layout import Cni, Link, Overlay, Site
 from .shell import run
 
 PARSER = "import json, sys, yaml; json.dump(yaml.safe_load(sys.stdin), sys.stdout)"
@@ -48,6 +48,10 @@ def parse(data: dict[str, Any], where: str) -> Site:
                 kind: Cni(str(values["name"]), IPv4Network(values["subnet"]))
                 for kind, values in data["runtimes"]["singularity"]["networks"].items()
             },
+            further_overlays=tuple(
+                Overlay(str(entry["name"]), IPv4Network(entry["subnet"]), int(entry["mtu"]))
+                for entry in networks["overlay"].get("further", [])
+            ),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ClusterError(

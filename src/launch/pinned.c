@@ -1,12 +1,13 @@
 /* pinned: bind this process to cores of its own among those it may use, then become the command.
  *
- *   pinned [--cores N] COMMAND [ARGUMENT ...]
+ *   pinned [--threads] [--cores N] COMMAND [ARGUMENT ...]
  *
  * The n-th rank of a node (PMIX or Open MPI says which it is: OMPI_COMM_WORLD_LOCAL_RANK) gets the n-th core,
- * or the n-th N cores: all hardware threads of them that the process may use. The launcher's own binding is
- * not used, because it takes the first node's CPU numbers for every node's, and nodes that are parts of one
- * machine have different ones. Exit code: the command's; 2 when the rank is unknown or there are fewer cores
- * than ranks; 127 when it cannot be started. */
+ * or the n-th N cores: all hardware threads of them that the process may use; with --threads each hardware
+ * thread counts as a core. The launcher's own binding is not used, because it takes the first node's CPU
+ * numbers for every node's, and nodes that are parts of one machine have different ones. Exit code: the
+ * command's; 2 when the rank is unknown or there are fewer cores than ranks; 127 when it cannot be started.
+ */
 #include <errno.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -38,14 +39,14 @@ static long local_rank(void) {
 /* Fill `own` with `count` cores among the allowed CPUs, from the first-th on; return how many cores there
  * are.
  */
-static long find_cores(const cpu_set_t *allowed, long first, long count, cpu_set_t *own) {
+static long find_cores(const cpu_set_t *allowed, bool threads, long first, long count, cpu_set_t *own) {
     int leader[CPU_SETSIZE];
     long cores = 0;
     CPU_ZERO(own);
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
         if (!CPU_ISSET(cpu, allowed))
             continue;
-        int sibling = first_sibling(cpu);
+        int sibling = threads ? cpu : first_sibling(cpu);
         long index = 0;
         while (index < cores && leader[index] != sibling)
             index++;
@@ -65,15 +66,18 @@ static long number_of_cores(const char *text) {
 }
 
 int main(int argc, char **argv) {
-    bool several = argc > 1 && strcmp(argv[1], "--cores") == 0;
-    long each = several ? number_of_cores(argv[2]) : 1;
-    char **command = argv + (several ? 3 : 1);
+    bool threads = argc > 1 && strcmp(argv[1], "--threads") == 0;
+    char **command = argv + (threads ? 2 : 1);
+    bool several = command < argv + argc && strcmp(command[0], "--cores") == 0;
+    long each = several ? number_of_cores(command[1]) : 1;
+    command += several ? 2 : 0;
     if (each == 0) {
         fprintf(stderr, "pinned: error: --cores: needs a number from 1 on\n");
         return 2;
     }
     if (command >= argv + argc) {
-        fprintf(stderr, "pinned: error: no command; usage: pinned [--cores N] COMMAND [ARGUMENT ...]\n");
+        fprintf(stderr,
+                "pinned: error: no command; usage: pinned [--threads] [--cores N] COMMAND [ARGUMENT ...]\n");
         return 2;
     }
     long rank = local_rank();
@@ -83,7 +87,7 @@ int main(int argc, char **argv) {
                 "pinned: error: OMPI_COMM_WORLD_LOCAL_RANK is not set to a number; start it by mpirun\n");
         return 2;
     }
-    long cores = find_cores(&allowed, rank * each, each, &own);
+    long cores = find_cores(&allowed, threads, rank * each, each, &own);
     if ((rank + 1) * each > cores) {
         fprintf(stderr,
                 "pinned: error: rank %ld of this node cannot have %ld core%s of its own; the node has %ld\n",

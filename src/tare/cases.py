@@ -176,6 +176,8 @@ def why_not(setting: Setting, arm: Arm, backend: Backend, site: Mapping) -> str 
     missing = backend.unavailable(site) or backend.lacks(site, arm.factors, setting.interconnect)
     if missing is not None:
         return missing
+    if arm.ranks_on == "threads" and site["threads_per_core"] == 1:
+        return f"site {site['name']!r} has one hardware thread per core (threads_per_core)"
     containers = arm.containers_per_node or 1
     for slots in setting.slots:
         if slots % containers:
@@ -187,7 +189,8 @@ def why_not_bound(setting: Setting, arm: Arm, containers: int, site: Mapping) ->
     """Return why an arm's affinity cannot be had on the site, or None."""
     if arm.affinity in (None, "any"):
         return None
-    host = Host(site["sockets_per_node"], site["cpus_per_node"] // site["sockets_per_node"] // site["threads_per_core"])
+    threads_counted = 1 if arm.ranks_on == "threads" else site["threads_per_core"]
+    host = Host(site["sockets_per_node"], site["cpus_per_node"] // site["sockets_per_node"] // threads_counted)
     for slots in setting.slots:
         wanted, cores = slots * setting.threads, host.sockets * host.cores
         if wanted > cores:

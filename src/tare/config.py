@@ -143,6 +143,11 @@ def complete_site(read: Any, where: str) -> Mapping:
     if "discovered" in site and facts.is_file():
         site |= read_yaml(facts)
         check(site, "site", shown(facts))
+    for name, fabric in site["interconnects"].items():
+        if fabric.get("transport") == "rdma" and "adapters" not in fabric:
+            raise TareError(
+                f"{where}: interconnects.{name}: rdma without adapters; add adapters: [mlx5_0:1] (ibv_devices lists them)"
+            )
     if site["cpus_per_node"] is None:
         site["cpus_per_node"] = len(os.sched_getaffinity(0))
     if "scheduler" in site:

@@ -27,6 +27,7 @@ class Program:
     oversubscribed: bool
     threads: int = 1
     packaged: Command | None = None
+    ranks_on: str = "cores"  # or threads: then every hardware thread counts as a core
 
 
 @dataclass(frozen=True)
@@ -69,11 +70,14 @@ def dialect(mpi: str) -> Dialect:
     return PRRTE if int(number) >= PRRTE_SINCE else ORTE
 
 
-def message_options(subnet: str, oversubscribed: bool, words: Dialect) -> Argv:
+def message_options(subnet: str, oversubscribed: bool, words: Dialect, fabric: dict[str, Any]) -> Argv:
     """Return the MPI layer's parameters: one transport choice for all backends, native included.
 
-    Single-copy shared memory (CMA) is off because it is refused between containers; ranks that share a CPU must yield it.
+    ``fabric`` is the site's interconnect. ``tcp`` also serves an InfiniBand's IP interface (IPoIB). Single-copy shared memory
+    (CMA) is off because it is refused between containers; ranks that share a CPU must yield it.
     """
+    if fabric.get("transport") == "rdma":
+        return rdma_options(fabric["adapters"])
     switch, value = words.single_copy_off
     parameters = {
         "pml": "ob1",
@@ -83,6 +87,13 @@ def message_options(subnet: str, oversubscribed: bool, words: Dialect) -> Argv:
         "mpi_yield_when_idle": str(int(oversubscribed)),
     }
     return [word for name, value in parameters.items() for word in ("--mca", name, value)]
+
+
+def rdma_options(adapters: list[str]) -> Argv:
+    """Return the same for RDMA: UCX alone, reliable connections over these adapters, its copies within a node without CMA."""
+    variables = {"UCX_NET_DEVICES": ",".join(adapters), "UCX_TLS": "rc,posix,self"}
+    exported = [word for name, value in variables.items() for word in ("-x", f"{name}={value}")]
+    return ["--mca", "pml", "ucx", *exported]
 
 
 def launcher_options(interfaces: tuple[str, ...], agent: str, words: Dialect) -> Argv:
@@ -112,7 +123,8 @@ def thread_options(program: Program) -> Argv:
 def rank_argv(program: Program, backend: Backend, context: Context) -> Argv:
     """Return what every rank is: bound to cores of its own unless ranks share, in its container, the program, its options."""
     cores = ["--cores", str(program.threads)] if program.threads > 1 else []
-    bind = [context.tool("pinned"), *cores] if program.bound else []
+    on_threads = ["--threads"] if program.ranks_on == "threads" else []
+    bind = [context.tool("pinned"), *on_threads, *cores] if program.bound else []
     options = [word for name, value in program.options.items() for word in (f"--{name}", str(value))]
     own = [str(PurePosixPath(context.root) / program.binary), *options]
     return [
@@ -146,7 +158,7 @@ def mpirun_argv(program: Program, backend: Backend, context: Context, interfaces
         program.mpirun,
         *launcher_options(interfaces, backend.remote_agent(context), words),
         *layout_options(program, backend.host_names(context)),
-        *message_options(backend.subnet(context), program.oversubscribed, words),
+        *message_options(backend.subnet(context), program.oversubscribed, words, context.fabric),
         *thread_options(program),
         *directory_options(program, context),
         *rank_argv(program, backend, context),

@@ -149,6 +149,11 @@ def try_singularity(backend: Backend, context: Context, links: list[NodeLink]) -
     return time.monotonic() - begin
 
 
+def find_adapters(links: list[NodeLink]) -> None:
+    """See that every node has an RDMA adapter that programs may use."""
+    expect_ok(ask_all(links, "run", argv=["ls", "/dev/infiniband"], timeout_s=30), links, "rdma: ls /dev/infiniband")
+
+
 def launcher_version(link: NodeLink, argv: list[str]) -> str:
     """Return what the launcher says of itself, such as ``mpirun (Open MPI) 5.0.7``."""
     said = expect_ok([link.ask("run", argv=[*argv, "--version"], timeout_s=30)], [link], f"{argv[-1]} --version")[0]

@@ -36,6 +36,7 @@ class Label:
     mpi: str  # what the launcher says of itself, such as "Open MPI 5.0.7"
     affinity: str | None = None  # then an unbound rank may use all CPUs of its container, no fewer
     limits: dict[str, Any] = field(default_factory=dict)  # what the containers must see of cpu_quota, cpu_shares, mtu
+    rdma: bool = False  # then messages leave by an adapter, not by a socket that a rank could show
     threads: int = 1  # of each rank
 
 
@@ -199,7 +200,7 @@ def check_links(label: Label, rank: dict[str, Any]) -> list[str]:
 
 def check_crossing(label: Label, ranks: list[dict[str, Any]]) -> list[str]:
     """With several nodes, at least one rank must be seen talking to another address of the labelled network."""
-    if len(label.places) == 1:
+    if len(label.places) == 1 or label.rdma:
         return []
     crossing = [
         link for rank in ranks for link in rank["links"] if link["local"] != link["peer"] and not link["local"].startswith("127.")

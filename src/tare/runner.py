@@ -26,8 +26,17 @@ from tare.files import save
 from tare.fit import check_fit
 from tare.launch import ENVIRONMENT, Program, launch_argv, mpirun_argv, run_directory
 from tare.packaged import Command, command_of
-from tare.prepare import LIMIT_FILES, Prepared, block_digests, cpu_list, node_places, prepare_arm, write_block_files
-from tare.proof import Label, contradictions, read_answer
+from tare.prepare import (
+    LIMIT_FILES,
+    Prepared,
+    block_digests,
+    cpu_list,
+    find_adapters,
+    node_places,
+    prepare_arm,
+    write_block_files,
+)
+from tare.proof import Label, Place, contradictions, read_answer
 from tare.records import (
     Missing,
     Record,
@@ -201,9 +210,9 @@ class Session:
         block, setting = self.job.block, self.job.block.setting.of(arm)
         mpirun = self.job.plan["toolchains"][setting.toolchain]["mpirun"]
         slots = setting.slots_in(arm.containers_per_node or 1)
-        bound, crowded = self.bound(arm), block.oversubscribed
         command = None if setting.program is None else command_of(setting.program, setting.placeholders)
-        return Program(mpirun, setting.binary, setting.options, slots, bound, crowded, setting.threads, command)
+        layout = (slots, self.bound(arm), block.oversubscribed, setting.threads)
+        return Program(mpirun, setting.binary, setting.options, *layout, command, arm.ranks_on or "cores")
 
     def enclosures(self, arm: Arm) -> list[Enclosure]:
         """Return what each of an arm's containers may use, node by node."""
@@ -212,7 +221,7 @@ class Session:
         return [
             found
             for count, hello in zip(cores, self.hellos, strict=True)
-            for found in enclosures(arm.affinity, hello["sockets"], count, containers, self.bound(arm))
+            for found in enclosures(arm.affinity, counted_cores(arm, hello), count, containers, self.bound(arm))
         ]
 
     def context(self, arm: Arm) -> Context:
@@ -250,6 +259,8 @@ class Session:
         """Make one arm ready; a TareError says why it cannot be."""
         block, backend = self.job.block, load_backends()[arm.backend]
         block = replace(block, setting=block.setting.of(arm))
+        if self.context(arm).fabric.get("transport") == "rdma":
+            find_adapters(self.links)
         context, mpirun = self.context(arm), self.program(arm).mpirun
         prepared = prepare_arm(block, mpirun, backend, context, self.links, node_places(self.hellos))
         check_fit(block.setting, mpirun, prepared, context, self.links, self.hellos)
@@ -426,7 +437,7 @@ class Session:
         return Label(
             processes=setting.processes,
             slots=setting.slots_in(arm.containers_per_node or 1),
-            places=prepared.places,
+            places=tuple(counted_place(arm, place) for place in prepared.places),
             runtime=prepared.backend.runtime,
             network=prepared.backend.network,
             subnet=prepared.backend.subnet(self.context(arm)),
@@ -434,6 +445,7 @@ class Session:
             binary_sha256=self.digests[arm.name]["binary"],
             mpi=prepared.mpi,
             affinity=arm.affinity,
+            rdma=self.context(arm).fabric.get("transport") == "rdma",
             limits={name: value for name, value in arm.factors.items() if name in LIMIT_FILES},
             threads=setting.threads,
         )
@@ -476,6 +488,21 @@ def prepare_all(arms: list[Arm], prepare: Callable[[Arm], Prepared]) -> tuple[di
             reasons[arm.name] = str(error)
             say(f"{arm.name}: skipped: {error}")
     return prepared, reasons
+
+
+def counted_cores(arm: Arm, hello: Mapping) -> list[Mapping]:
+    """Return a node's sockets as an arm counts cores: where ranks are put on threads, each hardware thread is one."""
+    sockets: list[Mapping] = hello["sockets"]
+    if arm.ranks_on != "threads":
+        return sockets
+    return [{**socket, "cores": sorted([cpu] for core in socket["cores"] for cpu in core)} for socket in sockets]
+
+
+def counted_place(arm: Arm, place: Place) -> Place:
+    """Return the same of a place."""
+    if arm.ranks_on != "threads":
+        return place
+    return replace(place, cores=tuple(frozenset({cpu}) for cpu in sorted(place.cpus)))
 
 
 def run_killable(argv: list[str], timeout_s: float) -> tuple[int, str, str]:

@@ -203,6 +203,10 @@ def site_complaint(**changes: Any) -> str:
     [
         ({"node": 2}, f"site.yaml: unknown key 'node'; did you mean 'nodes'? known: {SITE_KEYS}"),
         ({"launch": "rsh"}, "site.yaml: launch: 'rsh' is not one of: ssh, slurm, local, simulated"),
+        (
+            {"interconnects": {"roce": {"interface": "e1", "subnet": "10.7.0.0/16", "transport": "rdma"}}},
+            "site.yaml: interconnects.roce: rdma without adapters; add adapters: [mlx5_0:1] (ibv_devices lists them)",
+        ),
         ({"nodes": 0}, "site.yaml: nodes: 0 is less than the minimum of 1"),
         ({"scheduler": None}, "site.yaml: launch: 'ssh' needs a scheduler; add scheduler: {partition: …}"),
         ({"scheduler": {}}, "site.yaml: scheduler: missing key 'partition'; add it"),
@@ -232,7 +236,8 @@ def test_an_unknown_site_is_refused_with_those_that_are_there() -> None:
     with pytest.raises(TareError) as caught:
         load_site("embeded")
     assert str(caught.value) == (
-        "site: unknown site 'embeded'; did you mean 'embedded'? known: embedded, liu2022, local, simulated; sites stand in config/sites/"
+        "site: unknown site 'embeded'; did you mean 'embedded'? known: embedded, liu2022, local, simulated;"
+        " sites stand in config/sites/"
     )
 
 

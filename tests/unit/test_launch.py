@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from itertools import combinations
+from typing import Any
 
 import pytest
 from planning import (
@@ -15,11 +16,13 @@ from planning import (
     embedded,
     embedded_context,
     golden,
+    other,
     other_context,
     whole_argv,
 )
 
 from tare.backends import Argv, Context, load_backends
+from tare.backends._docker import RDMA
 from tare.backends._held import Held
 from tare.errors import TareError
 from tare.launch import ORTE, PRRTE, Program, dialect, interfaces_of, message_options, mpirun_argv, srun_agent
@@ -165,6 +168,76 @@ def test_threads_come_with_as_many_cores() -> None:
     assert argv[argv.index("/tare/build/debian13/pinned") :][:3] == ["/tare/build/debian13/pinned", "--cores", "3"]
 
 
+def test_ranks_on_threads_are_bound_to_hardware_threads() -> None:
+    program = Program(**{**vars(EMBEDDED_PROGRAM), "ranks_on": "threads"})
+    argv = mpirun_argv(program, backend("native"), embedded_context(), ("eth0",), OPEN_MPI_5)
+    assert argv[argv.index("/tare/build/debian13/pinned") :][:2] == ["/tare/build/debian13/pinned", "--threads"]
+
+
+ROCE = {"interface": "ens1f0", "subnet": "10.77.0.0/16"}
+TCP = ["--mca", "pml", "ob1", "--mca", "btl", "self,sm,tcp"]
+UCX = ["--mca", "pml", "ucx", "-x", "UCX_NET_DEVICES=mlx5_0:1,mlx5_1:1", "-x", "UCX_TLS=rc,posix,self"]
+
+
+@pytest.mark.parametrize("name", ["native", "singularity", "docker-host"])
+@pytest.mark.parametrize(
+    ("fabric", "words", "box"),
+    [
+        (ROCE, TCP, []),
+        ({**ROCE, "transport": "tcp"}, TCP, []),
+        (
+            {**ROCE, "transport": "rdma", "adapters": ["mlx5_0:1", "mlx5_1:1"]},
+            UCX,
+            ["--device", "/dev/infiniband", "--ulimit", "memlock=-1", "--cap-add", "IPC_LOCK"],
+        ),
+    ],
+    ids=["unsaid", "tcp over it", "rdma"],
+)
+def test_an_interconnects_transport_is_what_messages_and_containers_get(
+    name: str, fabric: dict[str, Any], words: Argv, box: Argv
+) -> None:
+    context = other_context(site=other(interconnects={"roce": fabric}))
+    argv = mpirun_argv(OTHER_PROGRAM, backend(name), context, ("ens1f0",), OPEN_MPI_5)
+    at = argv.index("pml") - 1
+    assert argv[at : at + len(words)] == words
+    assert ("btl_tcp_if_include" in argv) == (words is TCP)
+    started = backend(name).container_argv(context, 0) or []
+    assert [word for word in RDMA if word in started] == (box if started else [])
+
+
+def test_a_container_gets_what_its_arm_says() -> None:
+    places = {"containers_per_node": 2, "cpusets": ("0,1", "2,3") * 3, "mems": ("0", None) * 3}
+    context = other_context(place="docker-overlay-arm3", factors={"cpu_quota": 1.5, "cpu_shares": 512}, **places)
+    argv = backend("docker-overlay").container_argv(context, 4)
+    assert argv is not None
+    assert argv[argv.index("--name") + 1] == "tare-slurm990017-docker-overlay-arm3-4"
+    limits = ["--cpuset-cpus", "0,1", "--cpuset-mems", "0", "--cpus", "1.5", "--cpu-shares", "512"]
+    assert argv[argv.index("--cpuset-cpus") :][: len(limits)] == limits
+    assert backend("docker-overlay").host_names(context)[4] == "tare-slurm990017-docker-overlay-arm3-4"
+    assert context.node_of(4) == 2
+
+
+@pytest.mark.parametrize(
+    ("interconnect", "mtu", "name"),
+    [("ethernet", None, "tare-overlay"), ("ethernet", 1450, "tare-overlay"), ("ethernet", 8950, "tare-overlay-8950")],
+)
+def test_an_overlay_network_is_chosen_by_its_mtu(interconnect: str, mtu: int | None, name: str) -> None:
+    context = embedded_context(interconnect=interconnect, factors={} if mtu is None else {"mtu": mtu})
+    argv = backend("docker-overlay").container_argv(context, 0) or []
+    assert argv[argv.index("--network") + 1] == name
+
+
+def test_a_network_on_another_interconnect_or_of_another_mtu_is_skipped_with_the_reason() -> None:
+    site = embedded()
+    assert backend("docker-host").lacks(site, {}, "fast") is None
+    assert backend("docker-overlay").lacks(site, {}, "fast") == (
+        "site 'embedded' has no docker network of kind 'overlay' on interconnect 'fast'"
+    )
+    assert backend("docker-overlay").lacks(site, {"mtu": 4000}, "ethernet") == (
+        "site 'embedded' has no docker network of kind 'overlay' of MTU 4000 on interconnect 'ethernet'"
+    )
+
+
 def test_the_check_of_differences_sees_one() -> None:
     context = embedded_context()
     shared = Program(**{**vars(EMBEDDED_PROGRAM), "slots": (2, 2), "bound": False, "oversubscribed": True})
@@ -180,12 +253,12 @@ def test_the_check_of_differences_sees_one() -> None:
 
 @pytest.mark.parametrize(("oversubscribed", "yields"), [(False, "0"), (True, "1")])
 def test_ranks_that_share_a_cpu_yield_it(oversubscribed: bool, yields: str) -> None:
-    assert message_options("10.0.0.0/8", oversubscribed, PRRTE)[-3:] == ["--mca", "mpi_yield_when_idle", yields]
+    assert message_options("10.0.0.0/8", oversubscribed, PRRTE, {})[-3:] == ["--mca", "mpi_yield_when_idle", yields]
 
 
 def test_every_backend_has_the_same_transport_parameters_native_included() -> None:
     words = {
-        name: [word for word in message_options(backend(name).subnet(embedded_context()), False, PRRTE) if "/" not in word]
+        name: [word for word in message_options(backend(name).subnet(embedded_context()), False, PRRTE, {}) if "/" not in word]
         for name in BACKENDS
     }
     assert all(found == words["native"] for found in words.values())

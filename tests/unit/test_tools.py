@@ -218,6 +218,12 @@ def test_a_rank_with_threads_gets_as_many_cores(tools: Path) -> None:
     )
 
 
+def test_on_threads_every_local_rank_gets_the_next_hardware_thread(tools: Path) -> None:
+    cpus = sorted(os.sched_getaffinity(0))
+    masks = [pinned(tools, str(rank), "--threads", *MASK).stdout.split() for rank in range(len(cpus))]
+    assert masks == [[str(cpu)] for cpu in cpus]
+
+
 @pytest.mark.parametrize("number", ["0", "-1", "two", ""])
 def test_a_number_of_cores_that_is_none_is_refused(tools: Path, number: str) -> None:
     done = pinned(tools, "0", "--cores", number, "true")
@@ -255,7 +261,8 @@ def test_without_a_rank_nothing_is_run(tools: Path, tmp_path: Path, rank: str | 
 
 def test_without_a_command_pinned_says_how_it_is_called(tools: Path) -> None:
     done = pinned(tools, "0")
-    assert (done.returncode, done.stderr) == (2, "pinned: error: no command; usage: pinned [--cores N] COMMAND [ARGUMENT ...]\n")
+    usage = "pinned [--threads] [--cores N] COMMAND [ARGUMENT ...]"
+    assert (done.returncode, done.stderr) == (2, f"pinned: error: no command; usage: {usage}\n")
 
 
 def test_pinned_becomes_the_command(tools: Path) -> None:

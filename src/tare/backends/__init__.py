@@ -32,6 +32,12 @@ class Context:
     factors: dict[str, Any] = field(default_factory=dict)  # the arm's own: mtu, cpu_quota …
 
     @property
+    def fabric(self) -> dict[str, Any]:
+        """What the site says of the block's interconnect."""
+        found: dict[str, Any] = self.site["interconnects"][self.interconnect]
+        return found
+
+    @property
     def containers(self) -> range:
         """The numbers of an arm's containers, in rank order: those of the first node, of the second …"""
         return range(len(self.nodes) * self.containers_per_node)

@@ -14,6 +14,9 @@ The container's stdin is held open by the block's job. When the job ends, howeve
 time-out), stdin closes and the container goes with it.
 """
 
+RDMA = ("--device", "/dev/infiniband", "--ulimit", "memlock=-1", "--cap-add", "IPC_LOCK")
+"""What a container needs for RDMA: the adapters' files, and memory that may be locked without limit."""
+
 
 @dataclass(frozen=True)
 class Docker(Inhabited):
@@ -70,6 +73,7 @@ class Docker(Inhabited):
             *(docker["command"], "run", "--interactive", "--rm", "--init", "--log-driver", "none"),
             *("--name", name, *hostname, "--network", self.network_name(context)),
             *("--user", context.user, *self.limits(context, container), "--shm-size", docker["shm_size"]),
+            *(RDMA if context.fabric.get("transport") == "rdma" else ()),
             *("--volume", f"{context.root}:{context.root}"),
             *("--volume", f"{context.block_dir}/passwd:/etc/passwd:ro"),
             *("--env", "HOME=/tmp", "--workdir", context.root),
