@@ -173,3 +173,29 @@ def test_another_sites_jobs_are_submitted_as_written_down(checkout: Checkout) ->
     done = checkout.snakemake("--profile", "slurm", "-n", "--configfile", study)
     assert submitted(resources(done, "measure_block")) == (DATA / "golden" / "other" / "sbatch-block.txt").read_text()
     assert submitted(resources(done, "build_app")) == (DATA / "golden" / "other" / "sbatch-build.txt").read_text()
+
+
+def test_a_block_of_compared_toolchains_needs_each_arms_own_program(checkout: Checkout) -> None:
+    study = checkout.write_study(
+        name="compared",
+        site="embedded",
+        apps={"dac": {}},
+        compare={"toolchains": ["gcc14", "gcc"], "containers_per_node": [1, 2]},
+        flags=["O2"],
+        backends=["native", "docker-overlay"],
+        nodes=[2],
+        ranks=[4],
+        repeats=2,
+        seed=1,
+    )
+    cell = "results/compared/cells/dac/gcc14+gcc/O2/n2r4/docker-overlay+2ctn+gcc.json"
+    planned = counts(checkout.snakemake("--profile", "slurm", "-n", cell, "--configfile", study))
+    assert (planned["measure_block"], planned["build_app"], planned["fetch_image"]) == (1, 2, 1)
+    assert "build_sif" not in planned
+
+
+@pytest.mark.parametrize(("name", "blocks"), [("liu2022", 3), ("liu2022-affinity", 2), ("liu2022-embedded", 3)])
+def test_the_studies_after_liu_and_guitart_are_planned(checkout: Checkout, name: str, blocks: int) -> None:
+    done = checkout.snakemake("--profile", "slurm", "-n", "--config", f"study=config/studies/{name}.yaml")
+    assert done.returncode == 0, done.stderr
+    assert counts(done)["measure_block"] == blocks
