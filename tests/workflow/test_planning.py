@@ -7,6 +7,7 @@ import pytest
 from checkouts import Checkout, Done, counts, resources
 from snakemake_executor_plugin_slurm.submit_string import get_submit_command
 
+from tare.backends import load_backends
 from tare.yamlio import ROOT, read_yaml
 
 DATA = ROOT / "tests" / "data"
@@ -102,7 +103,7 @@ def test_a_study_of_three_hundred_blocks_is_planned(checkout: Checkout) -> None:
         (
             ["--config", "backends=[native, singularty]"],
             "tare: config/config.yaml: backends[1]: unknown backend 'singularty'; did you mean 'singularity'?"
-            " known: docker-host, docker-macvlan, docker-overlay, native, singularity",
+            f" known: {', '.join(sorted(load_backends()))}",
         ),
         (
             ["--config", "ranks=[3]"],
