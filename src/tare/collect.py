@@ -126,7 +126,7 @@ def describe_cell(block: Block, arm: Arm, stamp: Record, records: list[Record], 
         "cpu_model": last.get("cpu_model"),
         "kernel": last.get("kernel"),
         "software": software(last),
-        "records": f"records/{setting.id}/{arm.name}.jsonl",
+        "records": f"records/{setting.id}/{arm.name}.jsonl" if records else None,
     }
 
 

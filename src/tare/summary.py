@@ -1,12 +1,14 @@
-"""``python -m tare.summary``: a study's answer for a terminal, in as many columns as it has."""
+"""``python -m tare.summary``: a study's answer for a terminal."""
 
 import argparse
-import shutil
+import io
 import sys
-import textwrap
 from pathlib import Path
 
 import pandas as pd
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from tare import analysis, answers, facts
 from tare.audit import MATCH, audit
@@ -17,52 +19,65 @@ from tare.stats import settings_of
 from tare.verdicts import EQUIVALENT, FASTER, SLOWER, judged
 
 SIGNS = {SLOWER: "▲", FASTER: "▼", EQUIVALENT: "="}
-COLOURS = {SLOWER: "31", FASTER: "34", EQUIVALENT: "32"}
+COLOURS = {SLOWER: "red", FASTER: "blue", EQUIVALENT: "green"}
 MOST_LINES = 40
+WIDTH = 100
+"""Columns where there is no terminal to ask."""
 
 
-def summary(measurements: pd.DataFrame, study: Study, colour: bool = False, width: int = 100) -> str:
-    """Return the answer as text: what was planned and measured, overheads by setting and backend, one sentence per backend."""
+def show(console: Console, measurements: pd.DataFrame, study: Study) -> None:
+    """Print what was planned and measured, overheads by setting and backend, one sentence per backend, and warnings."""
     table = judged(measurements, study)
     confidence, delta = settings_of(study)
-    simulated = ["SIMULATED: nothing here was measured"] if study["site"].get("simulated") else []
-    counts = [
-        f"{line.what}: {line.planned} planned, {line.measured} measured, {line.failed} failed, {line.skipped} skipped"
-        for line in facts.accounts(study)[:2]
-    ]
-    key = f"overhead of wall_s; ▲ slower  ▼ faster  = within {answers.margin(delta)}  (no sign: undecided at {confidence:.0%})"
-    parts = [f"{study['study'].get('name', 'study')}", *simulated, *counts, ""]
-    lines = grid(table, colour)
-    said = answers.sentences(table, delta) + [f"! {text}" for text in warnings(measurements, table, study)]
-    parts += [*lines[:MOST_LINES], *([f"… {len(lines) - MOST_LINES} more"] if len(lines) > MOST_LINES else []), key, ""]
-    parts += [textwrap.fill(text, width, subsequent_indent="  ") for text in said]
-    return "\n".join(parts + audit_line(measurements, study))
+    console.print(Text(str(study["study"].get("name", "study")), style="bold"))
+    if study["site"].get("simulated"):
+        console.print(Text("SIMULATED: nothing here was measured", style="bold white on red"))
+    for line in facts.accounts(study)[:2]:
+        counts = f"{line.planned} planned, {line.measured} measured, {line.failed} failed, {line.skipped} skipped"
+        console.print(f"{line.what}: {counts}", highlight=False)
+    console.print(grid(table, delta, confidence))
+    for sentence in answers.sentences(table, delta):
+        backend, _, rest = sentence.partition(": ")
+        console.print(Text.assemble((backend, "bold"), ": ", rest))
+    for warning in warnings(measurements, table, study):
+        console.print(Text(f"! {warning}", style="yellow"))
+    for reproduced in audit_line(measurements, study):
+        console.print(reproduced, highlight=False)
 
 
-def grid(table: pd.DataFrame, colour: bool) -> list[str]:
-    """Return overheads as lines of text: settings down, backends across."""
+def grid(table: pd.DataFrame, delta: float, confidence: float) -> Table:
+    """Return overheads of the study's own cells as a table: settings down, backends across."""
     counted = set(table.loc[table["counted"].astype(bool), "block"])
     wall = table[(table["metric"] == "wall_s") & table["block"].isin(counted)]
     backends = [name for name in dict.fromkeys(wall["backend"]) if name != BASELINE]
-    rows = []
-    for block, group in wall.groupby("block", sort=False):
+    key = f"overhead of wall_s; ▲ slower  ▼ faster  = within {answers.margin(delta)}  (no sign: undecided at {confidence:.0%})"
+    shown = Table("setting", caption=key, box=None, pad_edge=False)
+    for name in backends:
+        shown.add_column(name, justify="right", no_wrap=True)
+    groups = list(wall.groupby("block", sort=False))
+    for block, group in groups[:MOST_LINES]:
         cells = {row["backend"]: row for row in rows_of(group)}
-        rows.append((str(block), [cells.get(name) for name in backends]))
-    first = max((len(block) for block, _ in rows), default=0)
-    widths = [max(len(name), 9) for name in backends]
-    head = " " * first + "".join(f"  {name:>{width}}" for name, width in zip(backends, widths, strict=True))
-    return [head] + [
-        f"{block:<{first}}" + "".join(f"  {cell(row, width, colour)}" for row, width in zip(cells, widths, strict=True))
-        for block, cells in rows
-    ]
+        shown.add_row(str(block), *(cell(cells.get(name)) for name in backends))
+    if len(groups) > MOST_LINES:
+        shown.add_row(f"… {len(groups) - MOST_LINES} more in the report")
+    return shown
 
 
-def cell(row: Study | None, width: int, colour: bool) -> str:
-    """Return one overhead, its sign for the verdict, and its colour where the terminal has any."""
-    shown = overhead_percent(row["ratio"]) if row else ABSENT
-    text = f"{shown + ' %' if shown != ABSENT else ABSENT}{SIGNS.get(row['verdict'], ' ') if row else ' '}"
-    code = COLOURS.get(row["verdict"]) if row and colour and row["backend"] != NOISE_FLOOR else None
-    return f"\033[{code}m{text:>{width}}\033[0m" if code else f"{text:>{width}}"
+def cell(row: Study | None) -> Text:
+    """Return one overhead, its sign for the verdict, and its colour."""
+    text = overhead_percent(row["ratio"]) if row else ABSENT
+    if row is None or text == ABSENT:
+        return Text(ABSENT)
+    style = COLOURS.get(row["verdict"], "") if row["backend"] != NOISE_FLOOR else "dim"
+    return Text(f"{text} %{SIGNS.get(row['verdict'], ' ')}", style=style)
+
+
+def summary(measurements: pd.DataFrame, study: Study, colour: bool = False) -> str:
+    """Return the same as text, for a log or a test."""
+    console = Console(file=io.StringIO(), width=WIDTH, force_terminal=colour, color_system="standard" if colour else None)
+    show(console, measurements, study)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
 
 
 def audit_line(measurements: pd.DataFrame, study: Study) -> list[str]:
@@ -80,8 +95,8 @@ def write(argv: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m tare.summary", description=write.__doc__)
     parser.add_argument("--results", required=True, type=Path, help="results/<study>, where measurements.csv and study.json are")
     folder = parser.parse_args(argv).results
-    width = min(shutil.get_terminal_size((100, 40)).columns, 120)
-    print(summary(*read_pair(folder / "measurements.csv", folder / "study.json"), sys.stdout.isatty(), width))
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    show(console, *read_pair(folder / "measurements.csv", folder / "study.json"))
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from itertools import count
 
 import numpy as np
@@ -215,4 +216,4 @@ def test_the_summary_has_a_line_per_setting(rehearsed, colour):
     text = summary(*rehearsed(), colour)
     assert ("\033[31m" in text) is colour
     assert "dac/gcc/O3_native/n2r1" in text
-    assert "docker-overlay: slower in 1 of 1 cell" in text
+    assert "docker-overlay: slower in 1 of 1 cell" in re.sub(r"\033\[[0-9;]*m", "", text)
