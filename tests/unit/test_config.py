@@ -102,7 +102,7 @@ DAC_OPTIONS = ", ".join(sorted(OPTIONS["dac"]))
         ),
         (
             {"apps": {"dac": {"optoins": {}}}},
-            "--configfile: apps.dac: unknown key 'optoins'; did you mean 'options'? known: nodes, options, ranks",
+            "--configfile: apps.dac: unknown key 'optoins'; did you mean 'options'? known: nodes, options, ranks, threads",
         ),
         (
             {"toolchains": ["gccc14"]},
