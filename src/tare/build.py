@@ -162,7 +162,9 @@ def read_build_note(binary: str) -> dict[str, Any] | None:
 def built_with(binary: str) -> dict[str, Any] | None:
     """Return what a record says of its binary's build: compiler, MPI, place, and the CPU where -march=native was resolved."""
     note = read_build_note(binary)
-    return note and {name: value for name, value in note.items() if name != "cpu_flags"}
+    if note is None:
+        return None
+    return {**{name: value for name, value in note.items() if name != "cpu_flags"}, "native_cpu": bool(note["cpu_flags"])}
 
 
 def build_app(site: Mapping, userland: str, name: str, flags: str, app: str) -> None:

@@ -126,6 +126,7 @@ def describe_cell(block: Block, arm: Arm, stamp: Record, records: list[Record], 
         "cpu_model": last.get("cpu_model"),
         "kernel": last.get("kernel"),
         "software": software(last),
+        "with": built_and_run_with(last),
         "records": f"records/{setting.id}/{arm.name}.jsonl" if records else None,
     }
 
@@ -133,6 +134,14 @@ def describe_cell(block: Block, arm: Arm, stamp: Record, records: list[Record], 
 def software(record: Record) -> list[str]:
     """Return the MPI library and libc that the ranks of a repeat reported."""
     return sorted({str(rank[key]) for rank in record.get("proof") or [] for key in ("mpi", "libc") if rank.get(key)})
+
+
+def built_and_run_with(record: Record) -> Mapping:
+    """Return a cell's compiler and its CPU from the build, MPI and C library as rank 0 proved them; None where unknown."""
+    build: Mapping = record.get("build") or {}
+    proof: Mapping = next(iter(record.get("proof") or []), {})
+    cpu = build.get("cpu_model") if build.get("native_cpu") else None
+    return {"compiler": build.get("compiler"), "mpi": proof.get("mpi"), "libc": proof.get("libc"), "compiled_for": cpu}
 
 
 def native_label(block: Block, arm: Arm) -> str:

@@ -33,6 +33,8 @@ def part(measurements: pd.DataFrame, study: Study, table: pd.DataFrame) -> dict[
         "adaptive": adaptive(table, study),
         "digests": digests(study),
         "startups": startups(study),
+        "parts": parts_used(study),
+        "unlike": unlike_native(study),
     }
 
 
@@ -51,6 +53,38 @@ def digests(study: Study) -> dict[str, str]:
         for runtime, image in (known.get("images") or {}).items():
             found[f"image of {runtime}"] = str(image)
     return found
+
+
+PARTS = ("compiler", "mpi", "libc")
+
+
+def parts_used(study: Study) -> list[dict[str, Any]]:
+    """Return, for each toolchain and backend, what its cells were compiled by and ran with, as the records prove it."""
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for cell in study["cells"]:
+        known = cell.get("with") or {}
+        if known.get("mpi"):
+            line = {name: cell[name] for name in ("toolchain", "userland", "backend")} | {name: known[name] for name in PARTS}
+            entry = found.setdefault(tuple(line.values()), {**line, "compiled_for": []})
+            if known["compiled_for"] and known["compiled_for"] not in entry["compiled_for"]:
+                entry["compiled_for"].append(known["compiled_for"])
+    return list(found.values())
+
+
+def unlike_native(study: Study) -> list[str]:
+    """Return, in words, in what containers differ from the native runs of the same toolchain beyond being containers."""
+    native: dict[str, dict[str, Any]] = {}
+    sentences = []
+    for line in parts_used(study):
+        if line["backend"] == BASELINE:
+            native.setdefault(line["toolchain"], line)
+    for line in parts_used(study):
+        partner = native.get(line["toolchain"])
+        unlike = [name for name in PARTS if partner and partner[name] != line[name]]
+        if unlike and partner:
+            parts = ", ".join(f"{name} {line[name]} (native: {partner[name]})" for name in unlike)
+            sentences.append(f"{line['toolchain']}, {line['backend']}: {parts}")
+    return sentences
 
 
 def adaptive(table: pd.DataFrame, study: Study) -> dict[str, Any] | None:
