@@ -23,6 +23,29 @@ def launches_planned(workflow: Workflow) -> int:
     return launches * sum(len(block.runnable) for block in workflow.blocks.values())
 
 
+def estimate(workflow: Workflow) -> str:
+    """Say how many blocks and launches a study has, and how many node hours its launches are expected to take."""
+    study, site = workflow.study, workflow.site
+    entries = {**study["probes"], **study["apps"]}
+    repeats = study["warmup"] + Repeats.of(study["repeats"]).least
+    node_s, bounded = 0.0, False
+    for block in workflow.blocks.values():
+        expected = launch_s(entries[block.setting.app], block, site)
+        bounded = bounded or expected is None
+        node_s += len(block.setting.slots) * repeats * len(block.runnable) * (expected or study["timeout_s"])
+    text = f"{len(workflow.blocks)} blocks, {launches_planned(workflow)} launches, {'at most' if bounded else 'about'}"
+    why = "no launch takes longer than timeout_s; apps' one_rank_s makes it closer" if bounded else "launches alone, no builds"
+    return f"{text} {node_s / 3600:.1f} node hours ({why})"
+
+
+def launch_s(entry: Mapping, block: Block, site: Mapping) -> float | None:
+    """Return how long a launch is expected to take: the study's time on one rank over the cores that compute, or None."""
+    if "one_rank_s" not in entry:
+        return None
+    setting = block.setting
+    return float(entry["one_rank_s"]) / min(setting.ranks, setting.nodes * site["cpus_per_node"])
+
+
 def launches_done(workflow: Workflow) -> int:
     """Return how many launches are on record."""
     store = Store(ROOT / workflow.results)
@@ -63,9 +86,12 @@ def configuration(arguments: list[str]) -> Mapping:
 def run(arguments: list[str]) -> int:
     """Run ``snakemake --profile slurm`` with more arguments and show the study's answer; return Snakemake's exit code."""
     workflow = Workflow.read(configuration(arguments))
+    dry = bool({"-n", "--dry-run", "--dryrun"} & set(arguments))
     exit_code = watched(workflow, arguments)
+    if dry and workflow.blocks:
+        print(f"tare: {estimate(workflow)}")
     measured = ROOT / workflow.results / "measurements.csv"
-    if exit_code == 0 and measured.is_file() and not {"-n", "--dry-run", "--dryrun"} & set(arguments):
+    if exit_code == 0 and measured.is_file() and not dry:
         subprocess.run([sys.executable, "-m", "tare.summary", "--results", workflow.results], cwd=ROOT, check=False)
     return exit_code
 
