@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from tare import images
-from tare.backends import Argv
+from tare.backends import Argv, after_loading
 from tare.config import FLAGS, Mapping, load_site, load_toolchains
 from tare.errors import TareError
 from tare.files import save
 from tare.node_agent import cpu_flags, cpu_model
 from tare.packaged import PACKAGED, PROOF_LIBRARY
 from tare.records import file_sha256
-from tare.userlands import BUILDER, load_userlands, userlands_of
+from tare.userlands import BUILDER, HOST, load_userlands, modules_of, userlands_of
 from tare.yamlio import ROOT
 
 STRICT = ("-std=c11", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE")
@@ -41,21 +41,9 @@ RENAMED = {
 """Instruction sets that the kernel (/proc/cpuinfo) and GCC (-m…) call by different names; others differ in punctuation only."""
 
 
-def after_loading(modules: list[str]) -> Argv:
-    """Return what goes before a command to run it after ``module load``; nothing where there is nothing to load."""
-    script = 'count=$1; shift; module load "${@:1:count}"; shift "$count"; exec "$@"'
-    return ["bash", "-lec", script, "tare", str(len(modules)), *modules] if modules else []
-
-
-def modules_of(site: Mapping, name: str, toolchain: Mapping) -> list[str]:
-    """Return the environment modules that have a toolchain on a site: the site's own word before the general one."""
-    own: Mapping = site.get("toolchains", {}).get(name, toolchain)
-    return list(own.get("modules", ()))
-
-
 def builds_on_node(site: Mapping, name: str, toolchain: Mapping, userland: str) -> bool:
     """Tell whether this node has the toolchain itself, in that very userland; else it is used inside the builder image."""
-    if toolchain["from"] == "host" or modules_of(site, name, toolchain):
+    if toolchain["from"] in ("host", "modules") or userland == HOST:
         return True
     tools = (toolchain["compiler"], toolchain["mpicc"])
     return bool(site["userland"] == userland) and all(shutil.which(tool) for tool in tools)
@@ -171,7 +159,8 @@ def build_app(site: Mapping, userland: str, name: str, flags: str, app: str) -> 
     """Build one app and its note on this node."""
     toolchain = load_toolchains()[name]
     here = builds_on_node(site, name, toolchain, userland)
-    prefix: Argv = after_loading(modules_of(site, name, toolchain)) if here else in_builder(site, userland)
+    modules = modules_of(site, name, toolchain) if here else ()
+    prefix = after_loading(modules) if here else in_builder(site, userland)
     binary = f"build/{userland}/{name}/{flags}/{app}"
     print(run([*prefix, *compile_argv(toolchain, flags, app, binary)], app), end="")
     note = {**build_note(prefix, toolchain, flags), "built_in": "node" if here else userland + BUILDER}
@@ -180,7 +169,7 @@ def build_app(site: Mapping, userland: str, name: str, flags: str, app: str) -> 
 
 def build_tool(site: Mapping, userland: str, tool: str) -> None:
     """Build one of Tare's own small programs for a userland."""
-    prefix = in_builder(site, userland) if site["userland"] not in (None, userland) else []
+    prefix = in_builder(site, userland) if site["userland"] not in (None, userland) and userland != HOST else []
     out = f"build/{userland}/{tool}"
     print(run([*prefix, "cc", *STRICT, "-O2", "-o", out, f"src/launch/{tool}.c"], tool), end="")
 

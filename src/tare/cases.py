@@ -11,7 +11,7 @@ from tare.backends import Backend, load_backends
 from tare.config import FLAGS, Mapping, Repeats, complete_options
 from tare.errors import TareError
 from tare.packaged import PACKAGED, placeholders
-from tare.userlands import check_has, check_userland, userland_of
+from tare.userlands import HOST, check_has, check_userland, modules_of, userland_of
 from tare.yamlio import suggestion
 
 __all__ = ["BASELINE", "NOISE_FLOOR", "Arm", "Block", "Setting"]
@@ -105,7 +105,9 @@ def plan_blocks(study: Mapping, site: Mapping, manifests: Mapping, toolchains: M
     study = with_usual(study, site)
     arms = plan_arms(study, backends)
     settings = (in_its_userland(setting, toolchains) for setting in plan_settings(study, site, manifests))
-    return tuple(plan_block(setting, arms_in_userlands(arms, setting, toolchains), backends, site) for setting in settings)
+    return tuple(
+        plan_block(setting, arms_in_userlands(arms, setting, backends, site, toolchains), backends, site) for setting in settings
+    )
 
 
 def plan_block(setting: Setting, arms: tuple[Arm, ...], backends: dict[str, Backend], site: Mapping) -> Block:
@@ -147,14 +149,21 @@ def in_its_userland(setting: Setting, toolchains: Mapping) -> Setting:
     return replace(setting, userland=userland_of(setting.toolchain, toolchains[setting.toolchain], setting.userland))
 
 
-def arms_in_userlands(arms: tuple[Arm, ...], setting: Setting, toolchains: Mapping) -> tuple[Arm, ...]:
-    """Return the arms, those with a toolchain of their own in the userland that has it."""
-    return tuple(
-        replace(arm, userland=userland_of(arm.toolchain, toolchains[arm.toolchain], arm.userland or setting.userland))
-        if arm.toolchain is not None
-        else arm
-        for arm in arms
-    )
+def arms_in_userlands(
+    arms: tuple[Arm, ...], setting: Setting, backends: dict[str, Backend], site: Mapping, toolchains: Mapping
+) -> tuple[Arm, ...]:
+    """Return the arms, each in the userland that has its toolchain; native ones with modules in the host's."""
+    return tuple(replace(arm, userland=own_userland(arm, setting, backends, site, toolchains)) for arm in arms)
+
+
+def own_userland(arm: Arm, setting: Setting, backends: dict[str, Backend], site: Mapping, toolchains: Mapping) -> str | None:
+    """Return the userland of an arm where it is not the setting's."""
+    name = arm.toolchain or setting.toolchain
+    if backends[arm.backend].runtime == BASELINE and modules_of(site, name, toolchains[name]):
+        return HOST
+    if arm.toolchain is None:
+        return arm.userland
+    return userland_of(name, toolchains[name], arm.userland or setting.userland)
 
 
 def check_names(where: str, key: str, found: list[str] | Mapping, known: list[str], what: str) -> None:

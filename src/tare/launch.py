@@ -39,6 +39,7 @@ class Dialect:
     interfaces: str  # the launcher's own network
     shared_memory: str  # the transport between ranks of one place
     single_copy_off: tuple[str, str]
+    daemon: str  # what is started on other nodes
 
 
 ORTE = Dialect(
@@ -47,6 +48,7 @@ ORTE = Dialect(
     interfaces="oob_tcp_if_include",
     shared_memory="vader",
     single_copy_off=("btl_vader_single_copy_mechanism", "none"),
+    daemon="orte_launch_agent",
 )
 """Open MPI 2 to 4: the launcher is ORTE, its daemon orted."""
 
@@ -56,6 +58,7 @@ PRRTE = Dialect(
     interfaces="prte_if_include",
     shared_memory="sm",
     single_copy_off=("smsc", "^cma,knem,xpmem"),
+    daemon="prte_launch_agent",
 )
 """Open MPI 5 and later: the launcher is PRRTE, its daemon prted."""
 
@@ -96,7 +99,7 @@ def rdma_options(adapters: list[str]) -> Argv:
     return ["--mca", "pml", "ucx", *exported]
 
 
-def launcher_options(interfaces: tuple[str, ...], agent: str, words: Dialect) -> Argv:
+def launcher_options(interfaces: tuple[str, ...], agent: str, daemon: str | None, words: Dialect) -> Argv:
     """Return the launcher's own parameters: an explicit host list, daemons started by ``agent``, no resource manager.
 
     PRRTE 3.0 finds no interface by its subnet inside a container, so it gets names; it never takes a loopback interface, so
@@ -106,6 +109,8 @@ def launcher_options(interfaces: tuple[str, ...], agent: str, words: Dialect) ->
     parameters = {"ras": "^slurm", framework: plugin, parameter: agent}
     if interfaces:
         parameters[words.interfaces] = ",".join(interfaces)
+    if daemon is not None:
+        parameters[words.daemon] = daemon
     return [word for name, value in parameters.items() for word in (words.launcher, name, value)]
 
 
@@ -156,7 +161,7 @@ def mpirun_argv(program: Program, backend: Backend, context: Context, interfaces
     words = dialect(mpi)
     return [
         program.mpirun,
-        *launcher_options(interfaces, backend.remote_agent(context), words),
+        *launcher_options(interfaces, backend.remote_agent(context), context.daemon, words),
         *layout_options(program, backend.host_names(context)),
         *message_options(backend.subnet(context), program.oversubscribed, words, context.fabric),
         *thread_options(program),

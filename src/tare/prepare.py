@@ -1,5 +1,6 @@
 """Preparing a block's arms: images on the nodes, containers up and reachable, namespaces noted; timed apart from the repeats."""
 
+import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -93,6 +94,17 @@ def ssh_config(context: Context, port: int, addresses: dict[str, str]) -> str:
     return hosts + "Host *\n" + "".join(f"  {key} {value}\n" for key, value in common.items())
 
 
+def write_daemon(context: Context) -> None:
+    """Write what starts the launcher's daemon on another node with the modules loaded; ranks inherit its environment."""
+    if context.daemon is None:
+        return
+    load = " ".join(map(shlex.quote, context.modules))
+    find = 'for name in prted orted; do\n  if command -v "$name" >/dev/null; then exec "$name" "$@"; fi\ndone\n'
+    script = Path(context.daemon)
+    script.write_text(f"#!/bin/bash -l\nmodule load {load}\n{find}exit 127\n")
+    script.chmod(0o700)
+
+
 def expect_ok(answers: list[dict[str, Any]], links: list[NodeLink], what: str) -> list[str]:
     """Return every node's stdout, or raise with the first node's failure."""
     for answer, link in zip(answers, links, strict=True):
@@ -135,7 +147,7 @@ def prepare_arm(
         startup["containers_s"] = try_singularity(backend, context, links)
     routes = expect_ok(ask_all(links, "run", argv=["cat", "/proc/net/route"], timeout_s=30), links, "cat /proc/net/route")
     interfaces = interfaces_of(routes, backend.subnet(context))
-    return Prepared(backend, places, launcher_version(links[0], [mpirun]), interfaces, startup)
+    return Prepared(backend, places, launcher_version(links[0], [*backend.enter(context), mpirun]), interfaces, startup)
 
 
 def try_singularity(backend: Backend, context: Context, links: list[NodeLink]) -> float:

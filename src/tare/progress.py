@@ -8,6 +8,7 @@ from pathlib import Path
 
 import yaml
 
+from tare.cases import Block
 from tare.config import Mapping, Repeats
 from tare.records import Store, read_records
 from tare.workflow import Workflow
@@ -42,8 +43,8 @@ def launch_s(entry: Mapping, block: Block, site: Mapping) -> float | None:
     """Return how long a launch is expected to take: the study's time on one rank over the cores that compute, or None."""
     if "one_rank_s" not in entry:
         return None
-    setting = block.setting
-    return float(entry["one_rank_s"]) / min(setting.ranks, setting.nodes * site["cpus_per_node"])
+    cores: int = min(block.setting.ranks, block.setting.nodes * site["cpus_per_node"])
+    return float(entry["one_rank_s"]) / cores
 
 
 def launches_done(workflow: Workflow) -> int:

@@ -19,7 +19,7 @@ from tare.affinity import Enclosure, enclosures
 from tare.allocation import Allocation, NodeLink, agent_argv, ask_all, find_allocation, is_alive
 from tare.backends import Context, load_backends
 from tare.build import built_with
-from tare.cases import Arm, Block, block_from_document, round_order
+from tare.cases import Arm, Block, Setting, block_from_document, round_order
 from tare.config import Mapping
 from tare.errors import TareError
 from tare.files import save
@@ -50,6 +50,7 @@ from tare.records import (
     try_lease,
 )
 from tare.repeats import rounds_wanted
+from tare.userlands import modules_of
 from tare.yamlio import ROOT
 
 STDERR_KEPT = 2000
@@ -246,7 +247,14 @@ class Session:
             cpusets=tuple(cpu_list(list(enclosure.cpus)) for enclosure in found),
             mems=tuple(cpu_list(list(enclosure.mems)) if enclosure.mems else None for enclosure in found),
             factors=arm.factors,
+            modules=self.modules(arm, setting),
         )
+
+    def modules(self, arm: Arm, setting: Setting) -> tuple[str, ...]:
+        """Return the environment modules that an arm's launcher and ranks are to have: none inside containers."""
+        if load_backends()[arm.backend].runtime != "native":
+            return ()
+        return modules_of(self.job.site, setting.toolchain, self.job.plan["toolchains"][setting.toolchain])
 
     def prepare(self, missing: Missing) -> dict[str, str]:
         """Make every arm ready that has something missing; return the reasons of those that cannot be."""

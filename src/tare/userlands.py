@@ -9,6 +9,9 @@ from tare.yamlio import ROOT, suggestion
 BUILDER = "-build"
 """A userland's image with compilers is called like the measured one, with this at its end."""
 
+HOST = "host"
+"""The userland of programs that the nodes build with a toolchain of their environment modules."""
+
 
 def load_userlands() -> dict[str, Mapping]:
     """Return every userland's section of containers/userlands.ini."""
@@ -42,6 +45,12 @@ def check_has(name: str, toolchain: Mapping, userland: str, where: str) -> None:
             f"{where}: {userland} has no toolchain {name!r}; it is in {', '.join(toolchain['userlands'])}; choose one of these, "
             "or a toolchain that is everywhere (distribution)"
         )
+
+
+def modules_of(site: Mapping, name: str, toolchain: Mapping) -> tuple[str, ...]:
+    """Return the environment modules that have a toolchain on a site: the site's own word before the general one."""
+    own: Mapping = site.get("toolchains", {}).get(name, toolchain)
+    return tuple(own.get("modules", ()))
 
 
 def userlands_of(study: Mapping, toolchains: Mapping) -> list[tuple[str, str]]:

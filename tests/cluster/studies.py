@@ -77,6 +77,8 @@ class Study:
             "seed": 7,
             **changes,
         }
+        for key in changes.get("compare", {}):
+            self.document.pop(key, None)
         self.root = ROOT / "results" / self.name
         self.store = Store(self.root)
         self.running: subprocess.Popen[str] | None = None
@@ -92,7 +94,8 @@ class Study:
 
     def block(self, app: str = "dac") -> str:
         """The study's block of an app."""
-        toolchain, flags = self.document["toolchains"][0], self.document["flags"][0]
+        compare = self.document.get("compare", {})
+        toolchain, flags = ("+".join(compare.get(key) or self.document[key][:1]) for key in ("toolchains", "flags"))
         return f"{app}/{toolchain}/{flags}/n{self.document['nodes'][0]}r{self.document['ranks'][0]}"
 
     def path(self, arm: str, app: str = "dac") -> Path:

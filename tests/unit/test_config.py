@@ -102,7 +102,8 @@ DAC_OPTIONS = ", ".join(sorted(OPTIONS["dac"]))
         ),
         (
             {"apps": {"dac": {"optoins": {}}}},
-            "--configfile: apps.dac: unknown key 'optoins'; did you mean 'options'? known: nodes, options, ranks, threads",
+            "--configfile: apps.dac: unknown key 'optoins'; did you mean 'options'? "
+            "known: nodes, one_rank_s, options, ranks, threads",
         ),
         (
             {"toolchains": ["gccc14"]},
@@ -236,8 +237,8 @@ def test_an_unknown_site_is_refused_with_those_that_are_there() -> None:
     with pytest.raises(TareError) as caught:
         load_site("embeded")
     assert str(caught.value) == (
-        "site: unknown site 'embeded'; did you mean 'embedded'? known: embedded, liu2022, local, simulated;"
-        " sites stand in config/sites/"
+        "site: unknown site 'embeded'; did you mean 'embedded'? known: embedded, kononowicz2022, liu2022, local, simulated; "
+        "sites stand in config/sites/"
     )
 
 

@@ -9,6 +9,12 @@ from typing import Any
 Argv = list[str]
 
 
+def after_loading(modules: tuple[str, ...]) -> Argv:
+    """Return what goes before a command to run it after ``module load``; nothing where there is nothing to load."""
+    script = 'count=$1; shift; module load "${@:1:count}"; shift "$count"; exec "$@"'
+    return ["bash", "-lec", script, "tare", str(len(modules)), *modules] if modules else []
+
+
 @dataclass(frozen=True)
 class Context:
     """What a backend must know of its block to say its commands."""
@@ -25,6 +31,7 @@ class Context:
     user_name: str = "tare"
     image: str | None = None  # Docker image with its digest
     sif: str | None = None  # Singularity image, absolute
+    modules: tuple[str, ...] = ()  # environment modules that have the toolchain, for ranks outside containers
     place: str | None = None  # unlike any other arm's of the block, where two arms have the same backend
     containers_per_node: int = 1
     cpusets: tuple[str, ...] = ()  # of each container, in rank order; none: the node's of ``cpus``
@@ -53,6 +60,12 @@ class Context:
     def memory(self, container: int) -> str | None:
         """Return the memory nodes that a container may use, None for all."""
         return self.mems[container] if self.mems else None
+
+    @property
+    def daemon(self) -> str | None:
+        """The script that starts the launcher's daemon on another node with the modules loaded, or None."""
+        name = "-".join(self.modules).replace("/", "-")
+        return str(PurePosixPath(self.block_dir) / f"daemon-{name}") if self.modules else None
 
     def tool(self, name: str) -> str:
         """Return one of Tare's own small programs."""
@@ -105,8 +118,7 @@ class Backend:
 
     def enter(self, context: Context) -> Argv:
         """Return what goes before the launcher to run it where the first rank runs (outside the timed part)."""
-        del context
-        return []
+        return after_loading(context.modules)
 
     def wrap(self, context: Context) -> Argv:
         """Return what goes before each rank's program (inside the timed part)."""
