@@ -118,8 +118,13 @@ def varying(table: pd.DataFrame, keys: list[str]) -> list[str]:
 
 def title_of(row: Study, keys: list[str]) -> str:
     """Return a panel's title: the app, then what varies."""
-    words = [f"{row[key]:g} {key}" if key in ("nodes", "ranks") else str(row[key]) for key in keys if not pd.isna(row[key])]
+    words = [counted(row[key], key) if key in ("nodes", "ranks") else str(row[key]) for key in keys if not pd.isna(row[key])]
     return " ".join([str(row["app"]), *words])
+
+
+def counted(count: float, things: str) -> str:
+    """Return ``1 rank``, ``2 ranks``."""
+    return f"{count:g} {things.removesuffix('s') if count == 1 else things}"
 
 
 def legend_above(figure: Figure, grid: Any) -> None:

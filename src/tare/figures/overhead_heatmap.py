@@ -21,13 +21,14 @@ from tare.verdicts import FASTER, SLOWER, judged
 
 ROW = ["app", "userland", "toolchain", "flags", "nodes"]
 LIMIT = 30.0
+ACROSS = 5
 COLOURS = LinearSegmentedColormap.from_list("tare", ["#0072B2", "#ffffff", "#D55E00"])
 
 Cells = dict[tuple[str, str, int], Study]
 
 
 def draw(measurements: pd.DataFrame, study: Study) -> Figure:
-    """Return one panel per backend other than native, settings down, rank counts across."""
+    """Return one panel per backend other than native (at most five beside each other), settings down, rank counts across."""
     table = judged(measurements, study)
     table = table[(table["metric"] == "wall_s") & table["counted"].astype(bool) & table["ratio"].notna()]
     if table.empty:
@@ -38,12 +39,18 @@ def draw(measurements: pd.DataFrame, study: Study) -> Figure:
     cells = {(title_of(row, names), row["backend"], int(row["ranks"])): row for row in rows_of(table)}
     settings = list(dict.fromkeys(setting for setting, _, _ in cells))
     end = min(LIMIT, max(1.0, float((table["ratio"] - 1).abs().max()) * 100))
-    figure, grid = panels(1, len(backends), max(1.9, 0.5 * len(counts) + 0.3), max(0.9, 0.3 * len(settings)), sharey=True)
-    for axes, name in zip(grid[0], backends, strict=True):
+    lines = -(-len(backends) // ACROSS)
+    across = -(-len(backends) // lines)
+    width, height = max(1.9, 0.5 * len(counts) + 0.3), max(0.9, 0.3 * len(settings)) + 0.35 * (lines > 1)
+    figure, grid = panels(lines, across, width, height, sharey=True)
+    for axes, name in zip(grid.flat, backends, strict=False):
         panel(axes, cells, name, settings, counts, end)
-    grid[0, 0].set_yticks(np.arange(len(settings)) + 0.5, settings, rotation=0)
+    for axes in grid.flat[len(backends) :]:
+        axes.set_axis_off()
+    for axes in grid[:, 0]:
+        axes.set_yticks(np.arange(len(settings)) + 0.5, settings, rotation=0)
     scale = cm.ScalarMappable(norm=Normalize(-end, end), cmap=COLOURS)
-    figure.colorbar(scale, ax=list(grid[0]), label="overhead of wall_s [%]", shrink=0.9, aspect=15, pad=0.01)
+    figure.colorbar(scale, ax=list(grid.flat), label="overhead of wall_s [%]", shrink=0.9, aspect=15, pad=0.01)
     return figure
 
 

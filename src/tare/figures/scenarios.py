@@ -15,6 +15,8 @@ def draw(measurements: pd.DataFrame, study: Study) -> Figure:
     """Return one panel per setting, scenarios across, a bar per backend; the line at 1 is native."""
     table = granularity.build(measurements, study)
     table = table[(table["backend"] != BASELINE) & table["ratio_to_native"].notna()]
+    several = table.groupby(ROW, dropna=False)["containers_per_node"].transform("nunique") > 1
+    table = table[several.astype(bool)]
     if table.empty:
         return empty("the number of containers per node is not varied in this study")
     settings = table[ROW].drop_duplicates()
