@@ -141,4 +141,5 @@ def tour() -> tuple[pd.DataFrame, dict[str, Any]]:
     table, facts = with_metrics(*with_pingpong(*campaign(apps={"dac": 2.0, "spmd": 1.5}, rank_counts=(1, 4), flags=flags)))
     container = ~table["backend"].isin(["native", "native-aa"])
     scenario = table["rep"].map(lambda rep: (1.0, 2.0, 4.0)[int(rep) % 3]).where(container)
-    return table.assign(containers_per_node=scenario), facts
+    affinity = table["rep"].map(lambda rep: ("any", "cpu", "cpumem", "cpumempin")[int(rep) % 4]).where(container)
+    return table.assign(containers_per_node=scenario, affinity=affinity), facts

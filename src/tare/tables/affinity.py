@@ -3,9 +3,9 @@
 import pandas as pd
 
 from tare.measurements import Study
-from tare.tables._factor import compare_levels
+from tare.tables._factor import COLUMNS, compare_levels
 
-DECIMALS = {"median_s": 3, "ratio_to_first": 3, "ratio_to_native": 3}
+DECIMALS = dict.fromkeys(COLUMNS, 3)
 LEVELS = ["any", "cpu", "cpumem", "cpumempin"]
 
 

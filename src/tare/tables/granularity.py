@@ -3,9 +3,9 @@
 import pandas as pd
 
 from tare.measurements import Study
-from tare.tables._factor import compare_levels
+from tare.tables._factor import COLUMNS, compare_levels
 
-DECIMALS = {"median_s": 3, "ratio_to_first": 3, "ratio_to_native": 3}
+DECIMALS = dict.fromkeys(COLUMNS, 3)
 SCENARIOS = {1: "SCE1", 2: "SCE2", 4: "SCE3", 8: "SCE4", 16: "SCE5", 32: "SCE6"}
 
 
@@ -15,5 +15,6 @@ def build(measurements: pd.DataFrame, study: Study) -> pd.DataFrame:
         numbers = pd.to_numeric(measurements["containers_per_node"], errors="coerce").astype("float64")
         measurements = measurements.assign(containers_per_node=numbers)
     table = compare_levels(measurements, study, "containers_per_node", r"\d+ctn")
-    table.insert(len(table.columns) - 4, "scenario", [SCENARIOS.get(int(count), "") for count in table["containers_per_node"]])
+    names = [SCENARIOS.get(int(count), "") for count in table["containers_per_node"]]
+    table.insert(len(table.columns) - len(COLUMNS) - 1, "scenario", names)
     return table
