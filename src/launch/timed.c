@@ -4,7 +4,8 @@
  *
  * It runs where the command runs (inside the first container of a backend), so that the way into the
  * container is not in the time. FILE gets one JSON object: wall_s, user_s, sys_s (of the command and its
- * waited-for children), exit_code, signal, timed_out, started_unix_s. After SECONDS the command's process
+ * waited-for children), exit_code, signal, timed_out, started_unix_s. The command finds the instant of its
+ * launch (CLOCK_REALTIME, seconds) in its environment as TARE_LAUNCHED_S. After SECONDS the command's process
  * group gets SIGTERM, five seconds later SIGKILL. SIGTERM and SIGINT are passed on. Exit code: the command's;
  * 128 + signal; 124 after a time-out; 2 on a usage error; 127 when the command cannot be started. */
 #include <errno.h>
@@ -78,6 +79,12 @@ static int wait_until(double deadline, int *status, const sigset_t *watched) {
     }
 }
 
+static void hand_down(double launched) {
+    char text[32];
+    snprintf(text, sizeof text, "%.6f", launched);
+    setenv("TARE_LAUNCHED_S", text, 1);
+}
+
 static void write_result(const char *path, double wall_s, double started, int status, int timed_out) {
     struct rusage used;
     getrusage(RUSAGE_CHILDREN, &used);
@@ -123,6 +130,7 @@ int main(int argc, char **argv) {
     sigprocmask(SIG_BLOCK, &watched, NULL);
 
     double started = now(CLOCK_REALTIME);
+    hand_down(started);
     double begin = now(CLOCK_MONOTONIC);
     child = start(argv + at + 1);
     if (child < 0) {

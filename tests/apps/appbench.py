@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,9 @@ COMPILE = [
     "-fopenmp",
     "-Wl,--as-needed",
 ]
+SANITIZED = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 QUIET = {
+    "ASAN_OPTIONS": "detect_leaks=0",  # what MPI keeps until the end is not the app's
     "OMP_NUM_THREADS": "1",
     "OMPI_MCA_mpi_yield_when_idle": "1",
     # Open MPI 4.1 complains on stderr where a container forbids process_vm_readv; newer ones look first.
@@ -77,9 +80,13 @@ class Bench:
         if not path.exists():
             path.parent.mkdir(exist_ok=True)
             sources = [APPS / f"{app}.c", *self._harness(flags)]
-            command = [*COMPILE, *FLAGS[flags], "-o", path, *sources, "-lm"]
+            command = [*COMPILE, *self._words(flags), "-o", path, *sources, "-lm"]
             subprocess.run([str(word) for word in command], check=True)
         return path
+
+    def _words(self, flags: str) -> list[str]:
+        """The compiler's options of a flag set, or of the sanitizers."""
+        return SANITIZED if flags == "sanitized" else FLAGS[flags]
 
     def _harness(self, flags: str) -> list[Path]:
         """The harness's objects, compiled once per flag set."""
@@ -87,7 +94,7 @@ class Bench:
         if not directory.exists():
             directory.mkdir()
             sources = [str(source) for source in sorted((APPS / "harness").glob("*.c"))]
-            subprocess.run([*COMPILE, *FLAGS[flags], "-c", *sources], cwd=directory, check=True)
+            subprocess.run([*COMPILE, *self._words(flags), "-c", *sources], cwd=directory, check=True)
         return sorted(directory.glob("*.o"))
 
     def single(self, app: str, *arguments: str, flags: str = "O2", **popen: Any) -> Finished:
@@ -100,7 +107,8 @@ class Bench:
 
 
 def launch(argv: Sequence[str], **popen: Any) -> Finished:
-    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": clean_environment()} | popen
+    environment = clean_environment() | {"TARE_LAUNCHED_S": f"{time.time():.6f}"}
+    options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": environment} | popen
     done = subprocess.run(argv, text=True, timeout=120, check=False, stdin=subprocess.DEVNULL, **options)
     return Finished(done.returncode, done.stdout or "", done.stderr or "")
 

@@ -17,6 +17,9 @@ SMALL = {
     "ep": ["--class", "S"],
     "masterslave": ["--packets_multiplier", "1", "--trapezoids", "1009"],
     "pingpong": ["--message_bytes", "1000", "--iterations", "10", "--samples", "3"],
+    "startup": [],
+    "netping": ["--count", "5"],
+    "fileio": ["--size_MiB", "1"],
     "spmd": ["--grid", "9x10x11", "--steps", "12", "--coefficient", "3"],
 }
 # The first is the smallest that the app takes.
@@ -31,6 +34,9 @@ PROCESSES = {
     "ep": [1, 3],
     "masterslave": [2, 3, 4],
     "pingpong": [2],
+    "startup": [1, 2, 3],
+    "netping": [1, 3],
+    "fileio": [1, 2],
     "spmd": [1, 2, 3, 4],
 }
 EXTRA_PROCESSES = {"masterslave": 1}
@@ -58,6 +64,13 @@ def test_the_answer_is_the_same_bits_at_each_flag_set(bench: Bench, app: str) ->
     assert [(run.code, run.stderr) for run in runs] == [(0, "")] * len(FLAGS)
     answers = [(run.report["answer"]["value"], run.report["answer"].get("checksum")) for run in runs]
     assert answers == [answers[0]] * len(FLAGS)
+
+
+@pytest.mark.parametrize("app", APP_NAMES)
+def test_sanitizers_find_no_fault(bench: Bench, app: str) -> None:
+    done = bench.run(app, *SMALL[app], processes=2, flags="sanitized")
+    assert (done.code, done.stderr) == (0, "")
+    assert done.report["answer"]["ok"] is True
 
 
 @pytest.mark.parametrize("app", APP_NAMES)

@@ -66,6 +66,11 @@ def test_the_commands_exit_code_is_passed_on_and_written_down(timer: Timer, code
     assert (timer.result["exit_code"], timer.result["signal"], timer.result["timed_out"]) == (code, 0, False)
 
 
+def test_the_command_finds_the_instant_of_its_launch(timer: Timer) -> None:
+    launched = float(timer.run("printenv", "TARE_LAUNCHED_S").stdout)
+    assert launched == pytest.approx(timer.result["started_unix_s"], abs=0.002)
+
+
 def test_the_file_has_these_numbers_and_no_others(timer: Timer) -> None:
     before = time.time()
     timer.run("true")

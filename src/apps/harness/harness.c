@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 void outcome_add_metric(struct outcome *outcome, const char *name, double value) {
     if (outcome->metric_count == sizeof outcome->metrics / sizeof outcome->metrics[0])
@@ -92,17 +93,34 @@ static bool print_result(const struct app *app, const struct world *world, bool 
     return fflush(stdout) == 0 && ferror(stdout) == 0;
 }
 
-/* Collective: proof, result, and the exit code that all ranks leave with. */
+struct harness_start harness_start;
+
+double harness_unix_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void finalize(const struct app *app, struct outcome *outcome) {
+    double start = harness_unix_s();
+    MPI_Comm_free(&harness_comm);
+    MPI_Finalize();
+    if (app->finalize_metric)
+        outcome_add_metric(outcome, app->finalize_metric, harness_unix_s() - start);
+}
+
+/* Collective: proof, result, and the exit code that all ranks leave with (or rank 0 alone, once MPI has
+ * ended). */
 static int report(const struct app *app, const struct world *world, bool osu, double app_s,
-                  const struct outcome *outcome) {
-    struct text text = {0};
+                  struct outcome *outcome) {
+    struct text proof = {0}, text = {0};
     int code = is_right(outcome) ? EXIT_SUCCESS : EXIT_WRONG_ANSWER;
-    if (world->rank == 0)
-        add_report(&text, app, world, app_s, outcome);
-    text_add(&text, ",\"proof\":[");
-    proof_add(&text, world);
-    text_add(&text, "]}\n");
+    proof_add(&proof, world);
+    if (app->finalize_metric)
+        finalize(app, outcome);
     if (world->rank == 0) {
+        add_report(&text, app, world, app_s, outcome);
+        text_add(&text, ",\"proof\":[%s]}\n", proof.at);
         if (code != EXIT_SUCCESS)
             say_what_is_wrong(app, outcome);
         if (!print_result(app, world, osu, &text)) {
@@ -111,8 +129,10 @@ static int report(const struct app *app, const struct world *world, bool osu, do
             code = EXIT_FAILURE;
         }
     }
+    free(proof.at);
     free(text.at);
-    MPI_Bcast(&code, 1, MPI_INT, 0, harness_comm);
+    if (!app->finalize_metric)
+        MPI_Bcast(&code, 1, MPI_INT, 0, harness_comm);
     return code;
 }
 
@@ -131,9 +151,13 @@ static int run_app(const struct app *app, const struct world *world, struct dema
 
 int harness_main(const struct app *app, int argc, char **argv) {
     struct world world;
-    int code = EXIT_USAGE;
+    struct outcome none = {0};
+    int code = EXIT_USAGE, ended;
+    harness_start.main_unix_s = harness_unix_s();
     struct demand demand = options_parse(app, argc, argv);
+    double start = harness_unix_s();
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &(int){0}); /* only the first thread calls MPI */
+    harness_start.init_s = harness_unix_s() - start;
     MPI_Comm_dup(MPI_COMM_WORLD, &harness_comm);
     MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world.size);
@@ -143,7 +167,8 @@ int harness_main(const struct app *app, int argc, char **argv) {
     else if (world.rank == 0)
         fprintf(stderr, "%s: error: %d %s: %s; start it with another number\n", app->name, world.size,
                 world.size == 1 ? "process" : "processes", reason);
-    MPI_Comm_free(&harness_comm);
-    MPI_Finalize();
+    MPI_Finalized(&ended);
+    if (!ended)
+        finalize(app, &none);
     return code;
 }

@@ -72,7 +72,17 @@ struct app {
      * this instead of the JSON line */
     void (*print_osu)(const struct world *world);
     void (*finish)(const struct world *world); /* optional: frees what setup made */
+    /* optional: a metric for the seconds that rank 0 spends in MPI_Finalize, which then comes before the
+     * result is printed */
+    const char *finalize_metric;
 };
+
+/* This rank's beginning: main by the kernel's CLOCK_REALTIME, and the seconds that MPI_Init took. */
+struct harness_start {
+    double main_unix_s, init_s;
+};
+extern struct harness_start harness_start;
+double harness_unix_s(void);
 
 int harness_main(const struct app *app, int argc, char **argv);
 
