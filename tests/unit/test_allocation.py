@@ -117,6 +117,8 @@ def test_an_agent_says_what_its_node_is(link: NodeLink) -> None:
     assert hello["hostname"] == socket.gethostname()
     assert hello["cpus"] == sorted(os.sched_getaffinity(0))
     assert {cpu for core in hello["cores"] for cpu in core} >= set(hello["cpus"])
+    members = [cpu for socket in hello["sockets"] for core in socket["cores"] for cpu in core]
+    assert sorted(members) == hello["cpus"]
     assert hello["user"] == f"{os.getuid()}:{os.getgid()}"
     assert hello["ns"]["net"] == str(Path("/proc/self/ns/net").readlink()).strip("net:[]")
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tare.prepare import read_limit
 from tare.proof import Label, Place, contradictions, mpi_version, parse_list, read_answer
 
 Rank = dict[str, Any]
@@ -359,3 +360,19 @@ def test_a_limit_that_the_container_does_not_see_is_a_contradiction(name: str, p
     it = with_places(overlay(limits={name: planned}), limits={name: seen})
     said = [f"box-overlay{node}: {name} is {seen}; planned {planned}" for node in range(2)]
     assert contradictions(it, proof_of(it)) == ([] if good else said)
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "limit"),
+    [
+        ("cpu_quota", "50000 100000", 0.5),
+        ("cpu_quota", "max 100000", None),
+        ("cpu_quota", "-1 100000", None),
+        ("cpu_quota", "", None),
+        ("cpu_shares", "512", 512.0),
+        ("cpu_shares", "", None),
+        ("mtu", "8950", 8950.0),
+    ],
+)
+def test_a_limit_is_read_as_the_kernel_says_it(name: str, said: str, limit: float | None) -> None:
+    assert read_limit(name, said.split()) == limit
