@@ -4,6 +4,7 @@ import argparse
 import io
 import sys
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from rich.console import Console
@@ -21,6 +22,7 @@ from tare.verdicts import EQUIVALENT, FASTER, SLOWER, judged
 SIGNS = {SLOWER: "▲", FASTER: "▼", EQUIVALENT: "="}
 COLOURS = {SLOWER: "red", FASTER: "blue", EQUIVALENT: "green"}
 MOST_LINES = 40
+CELL = 12
 WIDTH = 100
 """Columns where there is no terminal to ask."""
 
@@ -35,7 +37,10 @@ def show(console: Console, measurements: pd.DataFrame, study: Study) -> None:
     for line in facts.accounts(study)[:2]:
         counts = f"{line.planned} planned, {line.measured} measured, {line.failed} failed, {line.skipped} skipped"
         console.print(f"{line.what}: {counts}", highlight=False)
-    console.print(grid(table, delta, confidence))
+    for part in grids(table, console.width):
+        console.print(part)
+    sure = f"no sign: undecided at {confidence:.0%}"
+    console.print(f"overhead of wall_s; ▲ slower  ▼ faster  = within {answers.margin(delta)}  ({sure})", highlight=False)
     for sentence in answers.sentences(table, delta):
         backend, _, rest = sentence.partition(": ")
         console.print(Text.assemble((backend, "bold"), ": ", rest))
@@ -45,21 +50,28 @@ def show(console: Console, measurements: pd.DataFrame, study: Study) -> None:
         console.print(reproduced, highlight=False)
 
 
-def grid(table: pd.DataFrame, delta: float, confidence: float) -> Table:
-    """Return overheads of the study's own cells as a table: settings down, backends across."""
+def grids(table: pd.DataFrame, width: int) -> list[Table]:
+    """Return overheads of the study's own cells as tables, settings down, backends across, as many of them as the width takes."""
     counted = set(table.loc[table["counted"].astype(bool), "block"])
     wall = table[(table["metric"] == "wall_s") & table["block"].isin(counted)]
     backends = [name for name in dict.fromkeys(wall["backend"]) if name != BASELINE]
-    key = f"overhead of wall_s; ▲ slower  ▼ faster  = within {answers.margin(delta)}  (no sign: undecided at {confidence:.0%})"
-    shown = Table("setting", caption=key, box=None, pad_edge=False)
-    for name in backends:
-        shown.add_column(name, justify="right", no_wrap=True)
     groups = list(wall.groupby("block", sort=False))
+    first = max((len(str(block)) for block, _ in groups), default=0)
+    across = max(1, (width - first) // (CELL + 2))
+    return [grid(groups, backends[start : start + across]) for start in range(0, len(backends), across)]
+
+
+def grid(groups: list[tuple[Any, pd.DataFrame]], backends: list[str]) -> Table:
+    """Return one table; a backend's name is broken where it has a sign, to be no wider than a cell."""
+    shown = Table(box=None, pad_edge=False)
+    shown.add_column("setting", no_wrap=True)
+    for name in backends:
+        shown.add_column(name.replace("-", "-\n").replace("+", "\n+"), justify="right", width=CELL, overflow="fold")
     for block, group in groups[:MOST_LINES]:
         cells = {row["backend"]: row for row in rows_of(group)}
         shown.add_row(str(block), *(cell(cells.get(name)) for name in backends))
     if len(groups) > MOST_LINES:
-        shown.add_row(f"… {len(groups) - MOST_LINES} more in the report")
+        shown.add_row(f"… {len(groups) - MOST_LINES} more")
     return shown
 
 

@@ -211,6 +211,14 @@ def test_the_model_draws_what_it_promises():
     assert np.std(calm) == pytest.approx(math.hypot(0.02, 0.001 * np.std(np.arange(20))), abs=0.001)
 
 
+def test_a_wide_summary_is_broken_into_tables_that_fit():
+    planted = {"native": 1.0, **{f"docker-overlay+{count}ctn": 1.1 for count in range(2, 14)}}
+    lines = summary(*campaign(planted=planted)).splitlines()
+    assert max(map(len, lines)) <= 100
+    assert sum(line.startswith("dac/gcc14/O3_native/n2r1") for line in lines) == 3
+    assert sum(" %▲" in line for line in lines) == 27
+
+
 @pytest.mark.parametrize("colour", [True, False])
 def test_the_summary_has_a_line_per_setting(rehearsed, colour):
     text = summary(*rehearsed(), colour)
