@@ -87,6 +87,12 @@ def compile_argv(toolchain: Mapping, flags: str, app: str, out: str) -> Argv:
     return ["env", f"OMPI_CC={toolchain['compiler']}", toolchain["mpicc"], *THREADS, *options, *sources, "-lm"]
 
 
+def profile_argv(toolchain: Mapping, out: str) -> Argv:
+    """Return the compile line of the library that is preloaded into profiled ranks (src/profile/profile.c)."""
+    options = [*STRICT, "-O2", "-fPIC", "-shared", "-o", out]
+    return ["env", f"OMPI_CC={toolchain['compiler']}", toolchain["mpicc"], *options, "src/profile/profile.c", "-ldl"]
+
+
 def run(argv: Argv, what: str) -> str:
     """Run a build step; return its stdout; a failure is a TareError under the step's own words."""
     try:
@@ -155,12 +161,25 @@ def built_with(binary: str) -> dict[str, Any] | None:
     return {**{name: value for name, value in note.items() if name != "cpu_flags"}, "native_cpu": bool(note["cpu_flags"])}
 
 
+def before_compiler(site: Mapping, userland: str, name: str, toolchain: Mapping) -> Argv:
+    """Return what goes before a toolchain's compiler to run it in a userland: nothing, its modules, or the builder image."""
+    if not builds_on_node(site, name, toolchain, userland):
+        return in_builder(site, userland)
+    return after_loading(modules_of(site, name, toolchain))
+
+
+def build_profile(site: Mapping, userland: str, name: str) -> None:
+    """Build the profiling library for a userland and the MPI of a toolchain."""
+    toolchain = load_toolchains()[name]
+    prefix = before_compiler(site, userland, name, toolchain)
+    print(run([*prefix, *profile_argv(toolchain, f"build/{userland}/{name}/profile.so")], "profile.so"), end="")
+
+
 def build_app(site: Mapping, userland: str, name: str, flags: str, app: str) -> None:
     """Build one app and its note on this node."""
     toolchain = load_toolchains()[name]
     here = builds_on_node(site, name, toolchain, userland)
-    modules = modules_of(site, name, toolchain) if here else ()
-    prefix = after_loading(modules) if here else in_builder(site, userland)
+    prefix = before_compiler(site, userland, name, toolchain)
     binary = f"build/{userland}/{name}/{flags}/{app}"
     print(run([*prefix, *compile_argv(toolchain, flags, app, binary)], app), end="")
     note = {**build_note(prefix, toolchain, flags), "built_in": "node" if here else userland + BUILDER}
@@ -216,6 +235,7 @@ def main(argv: list[str]) -> None:
     what.add_argument("--tool")
     what.add_argument("--proof", action="store_true", help="the library for packaged programs")
     parser.add_argument("--executable", help="of a packaged --app, which is not built but found")
+    what.add_argument("--profile", action="store_true", help="the library that profiles MPI, for --toolchain")
     arguments = parser.parse_args(argv)
     site = load_site(arguments.site)
     sys.stderr.write(f"building for {arguments.userland} on {platform.node()}\n")
@@ -225,5 +245,7 @@ def main(argv: list[str]) -> None:
         build_proof(site, arguments.userland, arguments.toolchain)
     elif arguments.executable:
         find_program(arguments.userland, arguments.toolchain, arguments.app, arguments.executable)
+    elif arguments.profile:
+        build_profile(site, arguments.userland, arguments.toolchain)
     else:
         build_app(site, arguments.userland, arguments.toolchain, arguments.flags, arguments.app)

@@ -67,6 +67,11 @@ class Setting:
         """The values of a packaged program's placeholders."""
         return placeholders(self.options, self.ranks, self.nodes)
 
+    @property
+    def profiler(self) -> str:
+        """Where the library for profiled launches is built, relative to the checkout."""
+        return f"build/{self.userland}/{self.toolchain}/profile.so"
+
     def of(self, arm: Arm) -> "Setting":
         """Return the setting as one of its arms has it: with its own toolchain, flags, userland and interconnect."""
         own = {name: getattr(arm, name) for name in OF_SETTING if getattr(arm, name) is not None}

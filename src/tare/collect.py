@@ -9,8 +9,10 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from statistics import median
 from typing import Any
 
+from tare import profile, system
 from tare.analysis import guarded
 from tare.arms import FACTOR_COLUMNS
 from tare.cases import BASELINE, NOISE_FLOOR, Arm, Block, block_from_document
@@ -128,6 +130,7 @@ def describe_cell(block: Block, arm: Arm, stamp: Record, records: list[Record], 
         "software": software(last),
         "with": built_and_run_with(last),
         "records": f"records/{setting.id}/{arm.name}.jsonl" if records else None,
+        "system": system.summary([record for record in records if record["status"] == "ok"]),
     }
 
 
@@ -142,6 +145,13 @@ def built_and_run_with(record: Record) -> Mapping:
     proof: Mapping = next(iter(record.get("proof") or []), {})
     cpu = build.get("cpu_model") if build.get("native_cpu") else None
     return {"compiler": build.get("compiler"), "mpi": proof.get("mpi"), "libc": proof.get("libc"), "compiled_for": cpu}
+
+
+def describe_profiles(store: Store, block: Block, arm: Arm, plan: str, records: list[Record]) -> Mapping:
+    """Return what a cell's profiled launches say, beside the cost of profiling."""
+    profiles = counted(read_records(store.profiles(block.setting.id, arm.name)), plan)
+    times = [record["wall_s"] for record in records if record["status"] == "ok"]
+    return {"profile": profile.summary(profiles, median(times) if times else None)}
 
 
 def native_label(block: Block, arm: Arm) -> str:
@@ -195,7 +205,8 @@ def collect(plan_path: Path, manifests: dict[str, Mapping], csv_path: Path, metr
             rows += measured
             for line, record in zip(measured, records, strict=True):
                 metrics += further_rows(line, record["metrics"])
-            cells.append(describe_cell(block, arm, stamp, records, manifest))
+            cell = describe_cell(block, arm, stamp, records, manifest)
+            cells.append(cell | describe_profiles(store, block, arm, stamp["plan"], records))
     check_checksums(everything)
     facts: dict[str, Any] = {
         "study": plan["study"],

@@ -32,6 +32,7 @@ STUDY_DEFAULTS: Mapping = {
     "noise_floor": True,
     "compare": {},
     "interconnect": None,
+    "profile": [],
     "binding": "core",
     "warmup": 1,
     "timeout_s": 600,

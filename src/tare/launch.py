@@ -28,6 +28,8 @@ class Program:
     threads: int = 1
     packaged: Command | None = None
     ranks_on: str = "cores"  # or threads: then every hardware thread counts as a core
+    preload: tuple[str, ...] = ()  # libraries, absolute
+    environment: tuple[str, ...] = ()  # NAME=value, seen by the program alone: not by the launcher, nor by a runtime's command
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,8 @@ def rank_argv(program: Program, backend: Backend, context: Context) -> Argv:
     on_threads = ["--threads"] if program.ranks_on == "threads" else []
     bind = [context.tool("pinned"), *on_threads, *cores] if program.bound else []
     options = [word for name, value in program.options.items() for word in (f"--{name}", str(value))]
-    own = [str(PurePosixPath(context.root) / program.binary), *options]
+    environment = ["env", f"LD_PRELOAD={':'.join(program.preload)}", *program.environment] if program.preload else []
+    own = [*environment, str(PurePosixPath(context.root) / program.binary), *options]
     return [
         *bind,
         *backend.wrap(context),
@@ -141,8 +144,9 @@ def rank_argv(program: Program, backend: Backend, context: Context) -> Argv:
 
 def packaged_argv(program: Program, command: Command, context: Context) -> Argv:
     """Return a packaged program's words: the library that proves where it ran is loaded into it (src/launch/proof.c)."""
-    library = PurePosixPath(context.root) / PurePosixPath(program.binary).parent / PROOF_LIBRARY
-    proof = [f"LD_PRELOAD={library}", f"TARE_PROOF={run_directory(context)}/{PROOF_FILE}"]
+    library = str(PurePosixPath(context.root) / PurePosixPath(program.binary).parent / PROOF_LIBRARY)
+    libraries = ":".join((*program.preload, library))
+    proof = [*program.environment, f"LD_PRELOAD={libraries}", f"TARE_PROOF={run_directory(context)}/{PROOF_FILE}"]
     return ["env", *command.environment, *proof, str(PurePosixPath(context.root) / command.executable), *command.arguments]
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tare.proof import parse_list
+from tare.system import snapshot
 
 Answer = dict[str, Any]
 Commands = list[list[str]] | tuple[()]
@@ -86,6 +87,10 @@ class Agent:
                 process.wait()
         self.held.clear()
         return {}
+
+    def system(self) -> Answer:
+        """Return what the node's kernel has counted by now."""
+        return snapshot()
 
     def busy(self) -> Answer:
         """Return the CPU seconds that the job's CPUs have been busy since the machine started."""

@@ -5,7 +5,7 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,10 @@ class Store:
     def records(self, setting_id: str, arm: str) -> Path:
         """Return the file of a cell's records."""
         return self.directory(setting_id) / f"{arm}.jsonl"
+
+    def profiles(self, setting_id: str, arm: str) -> Path:
+        """Return the file of a cell's profiled launches, which are no repeats."""
+        return self.directory(setting_id) / f"{arm}.profile.jsonl"
 
     def stamp(self, setting_id: str, arm: str) -> Path:
         """Return the file of a cell's stamp."""
@@ -119,6 +123,17 @@ class Missing:
     rounds: dict[str, int]  # arm → rounds it lacks, only arms that lack some
     first_round: int  # the first round number not used by any record of the block
     baselines: Mapping = field(default_factory=dict, compare=False)  # arm → its native partner, where that is not "native"
+    profiles: tuple[tuple[str, str], ...] = ()  # arm and kind of every profiled launch that is not on record
+
+    @property
+    def anything(self) -> bool:
+        """Whether there is something to launch."""
+        return bool(self.rounds or self.profiles)
+
+    @property
+    def arms(self) -> set[str]:
+        """The arms that will be launched."""
+        return self.arms_of_round(0) | {arm for arm, _ in self.profiles}
 
     def arms_of_round(self, index: int) -> set[str]:
         """Return the arms of the index-th coming round: those still short, and their native partners."""
@@ -141,6 +156,21 @@ def find_missing(store: Store, block: Block, plans: dict[str, str], repeats: int
             lacking[arm.name] = repeats - len(pairs)
     used = [record["round"] for records in everything.values() for record in records if record["round"] is not None]
     return Missing(lacking, 1 + max(used, default=0), {arm.name: arm.baseline for arm in block.arms})
+
+
+def find_unprofiled(store: Store, block: Block, plans: dict[str, str], kinds: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return arm and kind of every profile that a runnable arm lacks; one that failed is on record and not tried again."""
+    return tuple(
+        (arm.name, kind)
+        for kind in kinds
+        for arm in block.runnable
+        if kind not in profiled(store, block.setting.id, arm.name, plans[arm.name])
+    )
+
+
+def profiled(store: Store, setting_id: str, arm: str, plan: str) -> set[str]:
+    """Return the kinds of profile that are on record of a cell under a plan."""
+    return {record["profile"]["kind"] for record in counted(read_records(store.profiles(setting_id, arm)), plan)}
 
 
 def make_stamp(store: Store, block: Block, arm: str, plan: str, baseline_plan: str, repeats: int, skipped: str | None) -> Record:
@@ -180,9 +210,10 @@ def contradiction(stamp: Record, store: Store, block: Block, arm: str, plan: str
     return None
 
 
-def drop_contradicted(store: Store, block: Block, digests: Mapping, repeats: int) -> list[str]:
+def drop_contradicted(store: Store, block: Block, digests: Mapping, repeats: int, profiles: Sequence[str] = ()) -> list[str]:
     """Remove the stamps of a block that contradict their records or plan; return one line for each."""
     plans = plan_digests(block, digests)
+    unprofiled = dict(find_unprofiled(store, block, plans, profiles))
     dropped = []
     for arm in block.arms:
         path = store.stamp(block.setting.id, arm.name)
@@ -193,6 +224,8 @@ def drop_contradicted(store: Store, block: Block, digests: Mapping, repeats: int
         if stamps:
             built = digests[arm.name]["binary"] is not None
             reason = contradiction(stamps[0], store, block, arm.name, plans[arm.name], built, repeats) or ""
+            if not reason and built and arm.name in unprofiled:
+                reason = f"its profile {unprofiled[arm.name]} is not there"
         if reason:
             path.unlink()
             dropped.append(f"{block.setting.id}/{arm.name}: measured again: {reason}")

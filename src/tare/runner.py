@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tare import images, packaged
+from tare import images, packaged, profile
 from tare.affinity import Enclosure, enclosures
 from tare.allocation import Allocation, NodeLink, agent_argv, ask_all, find_allocation, is_alive
 from tare.backends import Context, load_backends
@@ -42,7 +42,9 @@ from tare.records import (
     Record,
     Store,
     append_record,
+    file_sha256,
     find_missing,
+    find_unprofiled,
     make_stamp,
     plan_digests,
     read_lease,
@@ -50,11 +52,23 @@ from tare.records import (
     try_lease,
 )
 from tare.repeats import rounds_wanted
+from tare.system import difference
 from tare.userlands import modules_of
 from tare.yamlio import ROOT
 
 STDERR_KEPT = 2000
 LEASE_POLL_S = 5.0
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What a launch loads into its ranks beside the program."""
+
+    libraries: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
+
+
+NOTHING = Loaded()
 
 
 @dataclass(frozen=True)
@@ -134,7 +148,7 @@ def run_missing(job: Job, session_type: "type[Session]") -> dict[str, str]:
             raise TareError(f"{job.block.setting.of(arm).binary}: not built; run the workflow's rule build_app first")
     plans = plan_digests(job.block, digests)
     missing = missing_now(job, plans, job.block.runnable)
-    if not missing.rounds:
+    if not missing.anything:
         say(f"{job.block.setting.id}: nothing is missing")
         return {}
     session = session_type(job, plans, digests)
@@ -149,7 +163,9 @@ def missing_now(job: Job, plans: dict[str, str], arms: tuple[Arm, ...]) -> Missi
     missing = find_missing(job.store, job.block, plans, rounds_wanted(job.store, job.block, arms, plans, job.study))
     names = {arm.name for arm in arms}
     rounds = {arm: lacking for arm, lacking in missing.rounds.items() if arm in names}
-    return Missing(rounds, missing.first_round, missing.baselines)
+    kinds = () if job.site["launch"] == "simulated" else job.study["profile"]
+    profiles = tuple(pair for pair in find_unprofiled(job.store, job.block, plans, kinds) if pair[0] in names)
+    return Missing(rounds, missing.first_round, missing.baselines, profiles)
 
 
 def write_stamps(job: Job, skipped: dict[str, str]) -> None:
@@ -258,7 +274,7 @@ class Session:
 
     def prepare(self, missing: Missing) -> dict[str, str]:
         """Make every arm ready that has something missing; return the reasons of those that cannot be."""
-        arms, wanted = self.job.block.runnable, missing.arms_of_round(0)
+        arms, wanted = self.job.block.runnable, missing.arms
         write_block_files(self.context(arms[0]), self.job.site, self.job.allocation.job)
         self.prepared, reasons = prepare_all([arm for arm in arms if arm.name in wanted], self.prepare_arm)
         return reasons
@@ -284,6 +300,34 @@ class Session:
         while missing.rounds:
             self.run_rounds(missing)
             missing = missing_now(self.job, self.plans, ready)
+        self.run_profiles(missing)
+
+    def run_profiles(self, missing: Missing) -> None:
+        """Launch the profiles that are missing, after all that is timed."""
+        arms = {arm.name: arm for arm in self.job.block.arms}
+        self.planned += len(missing.profiles)
+        for order, (name, kind) in enumerate(missing.profiles):
+            self.run_profile(arms[name], kind, order)
+
+    def run_profile(self, arm: Arm, kind: str, order: int) -> None:
+        """Launch an arm once more with the profiling library in its ranks; its record stands apart from the timed ones."""
+        setting = self.job.block.setting.of(arm)
+        library, directory = ROOT / setting.profiler, self.job.work / f"profile-{order}"
+        directory.mkdir()
+        loaded = Loaded((str(library),), profile.environment(kind, directory))
+        record = self.blank_record(arm, None, order) | {"warmup": False, "argv": self.mpirun(arm, loaded)}
+        record |= self.launch(arm, loaded)
+        record |= self.judge(arm, record)
+        ranks: list[Record] = []
+        if record["status"] == "ok":
+            try:
+                ranks = profile.read_ranks(directory, setting.processes)
+            except TareError as error:
+                record |= {"status": "failed", "reason": str(error), "wall_s": None, "app_s": None, "metrics": {}}
+        nodes = profile.homes(setting.slots)
+        record["profile"] = {"kind": kind, "library": file_sha256(library), "nodes": nodes, "ranks": ranks}
+        append_record(self.job.store.profiles(self.job.block.setting.id, arm.name), record)
+        self.report_progress(record)
 
     def warm_up(self, names: set[str]) -> None:
         """Launch every arm that will be run, before the first round."""
@@ -362,23 +406,26 @@ class Session:
         containers = self.prepared[arm.name].backend.container_argv(self.context(arm), 0)
         return {"container_argv": containers, "argv": self.mpirun(arm)}
 
-    def mpirun(self, arm: Arm) -> list[str]:
+    def mpirun(self, arm: Arm, loaded: Loaded = NOTHING) -> list[str]:
         """Return the command of an arm that is timed."""
         prepared = self.prepared[arm.name]
-        return mpirun_argv(self.program(arm), prepared.backend, self.context(arm), prepared.interfaces, prepared.mpi)
+        program = replace(self.program(arm), preload=loaded.libraries, environment=loaded.environment)
+        return mpirun_argv(program, prepared.backend, self.context(arm), prepared.interfaces, prepared.mpi)
 
-    def launch(self, arm: Arm) -> Record:
-        """Run one launch and return its raw outcome: times of the timer, exit code, output, CPU time of the nodes."""
+    def launch(self, arm: Arm, loaded: Loaded = NOTHING) -> Record:
+        """Run one launch and return its raw outcome: times of the timer, exit code, output, what the nodes counted."""
         timeout_s = float(self.job.study["timeout_s"])
         result = self.job.work / "timed.json"
         result.unlink(missing_ok=True)
         prepared, command = self.prepared[arm.name], self.program(arm).packaged
         if command is not None:
             make_run_directory(self.run_directory(arm), command)
-        argv = launch_argv(prepared.backend, self.context(arm), self.mpirun(arm), str(result), timeout_s)
+        argv = launch_argv(prepared.backend, self.context(arm), self.mpirun(arm, loaded), str(result), timeout_s)
+        counted_before = ask_all(self.links, "system")
         before = ask_all(self.links, "busy")
         exit_code, stdout, stderr = run_killable(argv, timeout_s + 30)
         after = ask_all(self.links, "busy")
+        counted_after = ask_all(self.links, "system")
         timed = json.loads(result.read_text()) if result.is_file() else {}
         return {
             "exit_code": exit_code,
@@ -387,6 +434,7 @@ class Session:
             "stderr_end": stderr[-STDERR_KEPT:],
             "timed": timed,
             "busy_s": sum(b["busy_s"] for b in after) - sum(b["busy_s"] for b in before),
+            "system": dict(zip(self.job.allocation.nodes, map(difference, counted_before, counted_after), strict=True)),
         }
 
     def judge(self, arm: Arm, outcome: Record) -> Record:
@@ -462,7 +510,8 @@ class Session:
         """Say what was measured and how long the rest will take."""
         self.done += 1
         left = (time.monotonic() - self.begin) / self.done * (self.planned - self.done)
-        what = "warm-up" if record["warmup"] else f"round {record['round']}"
+        kind = record.get("profile", {}).get("kind")
+        what = "warm-up" if record["warmup"] else f"profile {kind}" if kind else f"round {record['round']}"
         times = (
             f"wall {record['wall_s']:.3f} s, app {record['app_s']:.3f} s"
             if record["status"] == "ok"

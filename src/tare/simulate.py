@@ -76,7 +76,7 @@ class Rehearsal(Session):
         backends = load_backends()
         self.model.seconds(self.job.block.setting)
         for arm in self.job.block.runnable:
-            if arm.name in missing.arms_of_round(0):
+            if arm.name in missing.arms:
                 self.prepared[arm.name] = Prepared(backends[arm.backend], (), "simulated", ())
         return {}
 

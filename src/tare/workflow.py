@@ -91,7 +91,8 @@ class Workflow:
             "singularity": [f"build/images/{setting.userland}.sif"],
         }
         library = [str(Path(setting.binary).with_name(PROOF_LIBRARY))] if setting.program else []
-        return [setting.built, *library, *tools, *image.get(arm.backend.split("-")[0], [])]
+        profiler = [setting.profiler] if self.study["profile"] else []
+        return [setting.built, *library, *tools, *profiler, *image.get(arm.backend.split("-")[0], [])]
 
     def executable(self, wildcards: Any) -> str:
         """Return the executable of the packaged app that a rule's wildcard names."""
@@ -149,7 +150,8 @@ class Workflow:
         for block in self.blocks.values():
             digests = block_digests(block, self.site)
             rounds = rounds_wanted(store, block, block.runnable, plan_digests(block, digests), self.study)
-            dropped += drop_contradicted(store, block, digests, rounds)
+            profiles = () if self.site["launch"] == "simulated" else self.study["profile"]
+            dropped += drop_contradicted(store, block, digests, rounds, profiles)
         return dropped
 
 

@@ -84,6 +84,24 @@ rule build_tool:
         "python3 -m tare.cli build --site {params.site} --userland {wildcards.userland} --tool {wildcards.tool} &> {log}"
 
 
+rule build_profile:
+    input:
+        "src/profile/profile.c",
+    output:
+        "build/{userland}/{toolchain}/profile.so",
+    log:
+        "build/log/{userland}/{toolchain}/profile.log",
+    conda:
+        "../envs/analysis.yaml"
+    resources:
+        **TARE.slurm(),
+    params:
+        site=TARE.study["site"],
+    shell:
+        "python3 -m tare.cli build --site {params.site} --userland {wildcards.userland} --toolchain {wildcards.toolchain}"
+        " --profile &> {log}"
+
+
 rule fetch_image:
     input:
         "containers/userlands.ini",
