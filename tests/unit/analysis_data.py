@@ -135,10 +135,28 @@ def with_metrics(table: pd.DataFrame, facts: dict[str, Any]) -> tuple[pd.DataFra
     return table, facts | {"metrics": metrics}
 
 
+def with_profiles(table: pd.DataFrame, facts: dict[str, Any]) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Give every cell what its profiled launches and its nodes' counters said."""
+    call = {"count": 60, "bytes": 4800.0, "seconds": 0.2, "longest_s": 0.3}
+    parts = {"startup_s": 0.4, "init_s": 0.1, "mpi_s": 0.3, "compute_s": 0.7, "system_s": 0.05}
+    mpi = {
+        **{"reason": None, "wall_s": 1.5, "app_s": 1.0, "timed_s": 1.4, "cost": 1.5 / 1.4, "matrix": [[0.0, 1e6], [2e6, 0.0]]},
+        **{"calls": {"MPI_Recv": call, "MPI_Send": {**call, "seconds": 0.1}}, **parts},
+        "traffic": {"intra-container": {"messages": 0, "bytes": 0.0}, "inter-node": {"messages": 60, "bytes": 3e6}},
+    }
+    absent = {"value": None, "reason": "no such counter"}
+    perf = {**mpi, "user_only": False, "counters": {"task-clock": {"value": 900.0, "reason": None}, "cycles": absent}}
+    moved = {"sent_bytes": {"eth0": 3.1e6}, "sent_packets": {"eth0": 2500}}
+    counted = {**moved, "softirq_s": 0.01, "steal_s": 0.0, "throttled_s": None, "load": 0.7}
+    cells = [{**cell, "profile": {"mpi": mpi, "perf": perf}, "system": counted} for cell in facts["cells"]]
+    return table, facts | {"cells": cells}
+
+
 def tour() -> tuple[pd.DataFrame, dict[str, Any]]:
     """Return a study that has something for every table and figure."""
     flags = {"O2": 1.4, "O3_native": 1.0}
     table, facts = with_metrics(*with_pingpong(*campaign(apps={"dac": 2.0, "spmd": 1.5}, rank_counts=(1, 4), flags=flags)))
+    table, facts = with_profiles(table, facts)
     container = ~table["backend"].isin(["native", "native-aa"])
     scenario = table["rep"].map(lambda rep: (1.0, 2.0, 4.0)[int(rep) % 3]).where(container)
     affinity = table["rep"].map(lambda rep: ("any", "cpu", "cpumem", "cpumempin")[int(rep) % 4]).where(container)

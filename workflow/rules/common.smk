@@ -19,10 +19,12 @@ SHARED = [
         "measurements",
         "methods",
         "metrics",
+        "profiles",
         "quality",
         "ratios",
         "rounding",
         "stats",
+        "system",
         "verdicts",
     )
 ]
