@@ -196,7 +196,6 @@ def build_tool(site: Mapping, userland: str, tool: str) -> None:
 def build_proof(site: Mapping, userland: str, name: str) -> None:
     """Build the library that proves where a packaged program ran, with the harness's own code (src/launch/proof.c)."""
     toolchain = load_toolchains()[name]
-    here = builds_on_node(site, name, toolchain, userland)
     prefix = before_compiler(site, userland, name, toolchain)
     out = f"build/{userland}/{name}/{PACKAGED}/{PROOF_LIBRARY}"
     print(run([*prefix, *proof_argv(toolchain, out)], PROOF_LIBRARY), end="")
