@@ -195,7 +195,7 @@ def test_a_block_of_compared_toolchains_needs_each_arms_own_program(checkout: Ch
     assert "build_sif" not in planned
 
 
-@pytest.mark.parametrize(("name", "blocks"), [("liu2022", 3), ("liu2022-affinity", 2), ("liu2022-embedded", 3)])
+@pytest.mark.parametrize(("name", "blocks"), [("liu2022", 4), ("liu2022-affinity", 3), ("liu2022-embedded", 3)])
 def test_the_studies_after_liu_and_guitart_are_planned(checkout: Checkout, name: str, blocks: int) -> None:
     done = checkout.snakemake("--profile", "slurm", "-n", "--config", f"study=config/studies/{name}.yaml")
     assert done.returncode == 0, done.stderr
