@@ -1,4 +1,5 @@
-/* proof.so: loaded before a packaged program's libraries (LD_PRELOAD), it reports what our own programs report.
+/* proof.so: loaded before a packaged program's libraries (LD_PRELOAD), it reports what our own programs
+ * report.
  *
  * It stands between the program and MPI_Init and MPI_Finalize (MPI's profiling interface) and, when a rank
  * comes to MPI_Finalize, gathers the same proof with the same code as the apps' harness. Rank 0 writes one
@@ -37,8 +38,8 @@ static void write_report(const struct text *text) {
     const char *path = getenv("TARE_PROOF");
     FILE *file = path != NULL ? fopen(path, "w") : NULL;
     if (file == NULL || fwrite(text->at, 1, text->length, file) != text->length || fclose(file) != 0)
-        fprintf(stderr, "proof.so: error: TARE_PROOF: '%s' cannot be written: %s\n",
-                path != NULL ? path : "", strerror(errno));
+        fprintf(stderr, "proof.so: error: TARE_PROOF: '%s' cannot be written: %s\n", path != NULL ? path : "",
+                strerror(errno));
 }
 
 /* Collective. */
@@ -76,9 +77,7 @@ int MPI_Finalize(void) {
 }
 
 void mpi_init_(MPI_Fint *code);
-void mpi_init_(MPI_Fint *code) {
-    *code = MPI_Init(NULL, NULL);
-}
+void mpi_init_(MPI_Fint *code) { *code = MPI_Init(NULL, NULL); }
 
 void mpi_init_thread_(const MPI_Fint *required, MPI_Fint *provided, MPI_Fint *code);
 void mpi_init_thread_(const MPI_Fint *required, MPI_Fint *provided, MPI_Fint *code) {
@@ -86,9 +85,7 @@ void mpi_init_thread_(const MPI_Fint *required, MPI_Fint *provided, MPI_Fint *co
 }
 
 void mpi_finalize_(MPI_Fint *code);
-void mpi_finalize_(MPI_Fint *code) {
-    *code = MPI_Finalize();
-}
+void mpi_finalize_(MPI_Fint *code) { *code = MPI_Finalize(); }
 
 static void prove_without_mpi(void) {
     double end_s = now();
