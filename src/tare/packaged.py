@@ -155,10 +155,10 @@ class Reader:
         """Return the output that a specification reads."""
         if "file" not in spec:
             return self.stdout
-        try:
-            return (self.directory / str(spec["file"])).read_text(encoding="utf-8", errors="replace")
-        except OSError as error:
-            raise TareError(f"{spec['file']}: the program did not write it: {error.strerror}") from error
+        written = sorted(self.directory.glob(spec["file"]))
+        if not written:
+            raise TareError(f"{spec['file']}: the program did not write it; what it says of itself stands in stdout or stderr")
+        return written[-1].read_text(encoding="utf-8", errors="replace")
 
     def found(self, spec: Mapping) -> str | None:
         """Return what stands at a JSON path or in the last match of an expression (its first group), or None."""

@@ -200,3 +200,12 @@ def test_the_studies_after_liu_and_guitart_are_planned(checkout: Checkout, name:
     done = checkout.snakemake("--profile", "slurm", "-n", "--config", f"study=config/studies/{name}.yaml")
     assert done.returncode == 0, done.stderr
     assert counts(done)["measure_block"] == blocks
+
+
+@pytest.mark.parametrize(("name", "blocks", "found"), [("own-program", 4, 4), ("bench-tour", 16, 2)])
+def test_packaged_programs_are_found_and_not_built(checkout: Checkout, name: str, blocks: int, found: int) -> None:
+    done = checkout.snakemake("--profile", "slurm", "-n", "--config", f"study=config/studies/{name}.yaml")
+    assert done.returncode == 0, done.stderr
+    planned = counts(done)
+    assert (planned["measure_block"], planned["find_program"], planned["build_proof"]) == (blocks, found, 1)
+    assert planned.get("build_app", 0) == blocks - found
