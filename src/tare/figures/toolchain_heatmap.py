@@ -6,7 +6,9 @@
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib import cm
 from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from tare.figures._style import backends_of, empty, panels
@@ -37,6 +39,8 @@ def draw(measurements: pd.DataFrame, study: Study) -> Figure:
             panel(axes, table[(table["app"] == app) & (table["backend"] == backend)], pairs, counts)
             axes.set_title(f"{app} {backend}")
         line[0].set_yticks(np.arange(len(pairs)) + 0.5, [" ".join(pair) for pair in pairs], rotation=0)
+    scale = cm.ScalarMappable(norm=Normalize(1, END), cmap="Blues")
+    figure.colorbar(scale, ax=list(grid.flat), label="time [times the fastest]", shrink=0.9, aspect=15, pad=0.01)
     return figure
 
 
