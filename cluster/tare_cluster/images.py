@@ -153,7 +153,7 @@ def ensure_base(base: Base) -> None:
     install("mmdebstrap", ["mmdebstrap", "debian-archive-keyring"])
     with tempfile.TemporaryDirectory(prefix="tare-base-") as folder:
         archive = Path(folder) / "base.tar"
-        options = [f"--aptopt={word}" for word in hostconfig.apt_options() if word != "-o"]
+        options = [f"--aptopt={as_configuration(word)}" for word in hostconfig.apt_options() if word != "-o"]
         # Options of this machine's apt must not stay in the image.
         forget = ["--customize-hook=rm -f $1/etc/apt/apt.conf.d/99mmdebstrap"] if options else []
         slim = [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in NOT_UNPACKED]
@@ -161,6 +161,12 @@ def ensure_base(base: Base) -> None:
         mirrors = hostconfig.debian_mirrors(base.suite)
         run_visibly(["mmdebstrap", "--variant=minbase", *options, *forget, *slim, base.suite, str(archive), *mirrors])
         run(["docker", "import", str(archive), base.tag])
+
+
+def as_configuration(setting: str) -> str:
+    """`name=value`, as apt's -o takes it, in the syntax of apt's configuration files, which mmdebstrap wants."""
+    name, _, value = setting.partition("=")
+    return f'{name} "{value}"'
 
 
 def build(image: Image, checkout: Checkout) -> None:

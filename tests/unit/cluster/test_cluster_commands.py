@@ -182,6 +182,10 @@ def test_a_userland_with_a_key_missing_is_named(tmp_path: Path) -> None:
         images.userlands(Checkout(tmp_path))
 
 
+def test_apts_settings_are_handed_to_mmdebstrap_in_its_syntax() -> None:
+    assert images.as_configuration("Acquire::Check-Valid-Until=false") == 'Acquire::Check-Valid-Until "false"'
+
+
 def test_an_image_is_built_from_its_base_and_stage() -> None:
     found = argv.image_build(
         "tare/x:latest", "/c", ("BASE=tare/base:x", "GCC=9"), "runtime", "http://proxy.example", "tare.inputs=1"
