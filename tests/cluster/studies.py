@@ -142,9 +142,9 @@ class Study:
         """All stamps of the study's first block."""
         return [self.target(arm) for arm in self.document["backends"]]
 
-    def measure(self, *targets: str, timeout_s: float = 280) -> Done:
+    def measure(self, *targets: str) -> Done:
         """Run snakemake to its end for some targets (all stamps of the first block unless told)."""
-        done = run(*self.argv(*QUICK, *(targets or self.targets())), timeout_s=timeout_s)
+        done = run(*self.argv(*QUICK, *(targets or self.targets())), timeout_s=280)
         assert done.returncode == 0, done.stderr + self.logs()
         return done
 
