@@ -98,7 +98,8 @@ def test_a_study_of_three_hundred_blocks_is_planned(checkout: Checkout) -> None:
     [
         (
             ["--config", "site=nowhere"],
-            "tare: site: unknown site 'nowhere'; known: embedded, kononowicz2022, liu2022, local, simulated; sites stand in config/sites/",
+            "tare: site: unknown site 'nowhere'; known: embedded, kononowicz2022, liu2022, local, simulated;"
+            " sites stand in config/sites/",
         ),
         (
             ["--config", "backends=[native, singularty]"],
