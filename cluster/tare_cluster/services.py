@@ -103,11 +103,15 @@ def forget_lost_members(plan: Plan) -> None:
         in_node(manager, ["docker", "node", "rm", "--force", number])
 
 
+VXLAN_HEADER_BYTES = 50
+
+
 def ensure_overlays(plan: Plan) -> bool:
     site, manager = plan.site, plan.layout.compute[0]
     did = [ensure_overlay(manager, site.overlay_name, site.overlay_subnet, [])]
     for overlay in site.further_overlays:
-        options = ["--opt", f"com.docker.network.driver.mtu={overlay.mtu}"]
+        # Docker takes what its VXLAN header needs from the number it is given.
+        options = ["--opt", f"com.docker.network.driver.mtu={overlay.mtu + VXLAN_HEADER_BYTES}"]
         did.append(ensure_overlay(manager, overlay.name, overlay.subnet, options))
     return any(did)
 

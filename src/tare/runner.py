@@ -259,6 +259,7 @@ class Session:
             image=images_built["docker"],
             sif=str(images.sif_path(setting.userland)),
             place=None if arm.name == arm.backend else f"{arm.backend}-arm{block.arms.index(arm)}",
+            port_offset=0 if arm.name == arm.backend else 1 + block.arms.index(arm),
             containers_per_node=arm.containers_per_node or 1,
             cpusets=tuple(cpu_list(list(enclosure.cpus)) for enclosure in found),
             mems=tuple(cpu_list(list(enclosure.mems)) if enclosure.mems else None for enclosure in found),

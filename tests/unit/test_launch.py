@@ -23,7 +23,7 @@ from planning import (
 
 from tare.backends import Argv, Context, load_backends
 from tare.backends._docker import RDMA
-from tare.backends._held import Held
+from tare.backends._held import Held, Inhabited
 from tare.errors import TareError
 from tare.launch import ORTE, PRRTE, Program, dialect, interfaces_of, message_options, mpirun_argv, srun_agent
 from tare.prepare import ssh_config, sshd_config
@@ -203,6 +203,12 @@ def test_an_interconnects_transport_is_what_messages_and_containers_get(
     assert ("btl_tcp_if_include" in argv) == (words is TCP)
     started = backend(name).container_argv(context, 0) or []
     assert [word for word in RDMA if word in started] == (box if started else [])
+
+
+def test_two_arms_on_the_hosts_network_have_ports_of_their_own() -> None:
+    of = backend("docker-host")
+    assert isinstance(of, Inhabited)
+    assert of.port(other_context(port_offset=3)) == of.port(other_context()) + 3
 
 
 def test_a_container_gets_what_its_arm_says() -> None:

@@ -33,6 +33,7 @@ class Context:
     sif: str | None = None  # Singularity image, absolute
     modules: tuple[str, ...] = ()  # environment modules that have the toolchain, for ranks outside containers
     place: str | None = None  # unlike any other arm's of the block, where two arms have the same backend
+    port_offset: int = 0  # unlike any other arm's of the block: on the host's network their sshds would meet
     containers_per_node: int = 1
     cpusets: tuple[str, ...] = ()  # of each container, in rank order; none: the node's of ``cpus``
     mems: tuple[str | None, ...] = ()  # memory nodes of each container; None: all

@@ -47,7 +47,7 @@ class Inhabited(Held):
 
     def port(self, context: Context) -> int:
         """Return the port of the containers' sshd."""
-        return int(context.site["runtimes"][self.runtime]["ssh_port"])
+        return int(context.site["runtimes"][self.runtime]["ssh_port"]) + context.port_offset
 
     def host_names(self, context: Context) -> tuple[str, ...]:
         """Return the containers' host names, which PRRTE needs to know itself by; on the host network the nodes'."""
